@@ -1,0 +1,191 @@
+// bench: how fast prompts are read (pp) and tokens are generated (tg), at several depths, beside the memory's limit.
+// In: -p tokens, -n tokens, --depth list. Out: a table, or a JSON array with one object a depth.
+// Method: kernels are compiled before the clock starts; medians of --repeat rounds; tokens are drawn greedily, as
+// `run` does. read_gb_s = decode_tok_s · (weights one token reads + cache at the mean depth); the roof is measured here.
+// With --turns each timed repetition prints {"ready": its kind}, waits for a line on standard input and prints its rate:
+// another program can let two engines take turns, each with its cache filled once (bench/compare does).
+// Invariant: what was not measured is null, never 0. Example: lathe bench m.gguf -p 128 -n 32 --depth 0,4096 --json
+#include <math.h>
+#include <stdio.h>
+
+#include "app/figures.h"
+#include "app/json_output.h"
+#include "app/loaded.h"
+#include "app/roof.h"
+#include "app/terminal.h"
+#include "base/os.h"
+
+typedef struct BenchRow {
+    int64_t depth, prompt, generated;
+    double prefill_tok_s, decode_tok_s, read_gb_s, roof_share;     // NAN where not measured
+} BenchRow;
+
+typedef struct Bench {
+    Loaded *loaded;
+    int32_t *tokens;                  // as many as the longest depth or prompt needs
+    int repeat, rounds_done, rounds;
+    bool takes_turns;
+    Progress progress;
+    double roof_gb_s;                 // 0 where not measured
+    size_t peak_rss_bytes;            // before the roof's buffer was there
+} Bench;
+
+// Any tokens do: speed does not depend on them, except through the choice of experts.
+static int32_t *tokens_make(Arena *arena, int64_t n, int64_t vocab) {
+    int32_t *tokens = arena_new(arena, (size_t)(n + 1) * sizeof *tokens);
+    uint64_t state = 1;
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        tokens[i] = (int32_t)((state >> 33) % (uint64_t)vocab);
+    }
+    return tokens;
+}
+
+static bool prompt_run(Bench *b, int64_t n, int64_t depth, Error *err) {
+    return model_eval(b->loaded->model, 0, b->tokens, n, depth, LOGITS_LAST, NULL, err);
+}
+
+static bool generation_run(Bench *b, int64_t n, int64_t depth, Error *err) {
+    SamplingOptions greedy = sampling_defaults();
+    greedy.temperature = 0;
+    int32_t token = b->tokens[0];
+    for (int64_t i = 0; i < n; i++) {
+        TRY(model_eval(b->loaded->model, 0, &token, 1, depth + i, LOGITS_LAST, NULL, err));
+        TRY(model_sample(b->loaded->model, 0, 0, &greedy, (uint32_t)i, &token, err));
+    }
+    return true;
+}
+
+typedef struct BenchTest {
+    const char *name;                 // of its rate in JSON
+    bool (*run)(Bench *b, int64_t n, int64_t depth, Error *err);
+} BenchTest;
+
+static const BenchTest prefill = {"prefill_tok_s", prompt_run}, decode = {"decode_tok_s", generation_run};
+
+static void object_print(json_t *object) {
+    json_print(object, 6);
+    fflush(stdout);
+}
+
+static bool turn_wait(const char *name, int64_t depth, Error *err) {
+    object_print(json_pack("{s:s, s:I}", "ready", name, "depth", (json_int_t)depth));
+    for (int c = getchar(); c != '\n'; c = getchar())
+        if (c == EOF)
+            return fail(err, LATHE_BAD_REQUEST, "--turns: standard input ended before the last repetition; "
+                        "each repetition waits for one line");
+    return true;
+}
+
+// Median tokens a second of one kind of run.
+static bool rate_measure(Bench *b, const BenchTest *test, int64_t n, int64_t depth, double *rate, Arena *arena,
+                         Error *err) {
+    double *rates = arena_new(arena, (size_t)b->repeat * sizeof *rates);
+    for (int r = 0; r < b->repeat; r++) {
+        progress_show(&b->progress, "bench", b->rounds_done++, b->rounds);
+        if (b->takes_turns) TRY(turn_wait(test->name, depth, err));
+        uint64_t begin = time_us();
+        TRY(test->run(b, n, depth, err));
+        uint64_t spent = time_us() - begin;
+        rates[r] = (double)n / ((double)(spent ? spent : 1) / 1e6);
+        if (b->takes_turns) object_print(json_pack("{s:f, s:I}", test->name, rates[r], "depth", (json_int_t)depth));
+    }
+    *rate = median_of(rates, b->repeat);
+    return true;
+}
+
+static bool row_measure(Bench *b, BenchRow *row, const Options *o, Error *err) {
+    int64_t chunk = option_int(o, OPTION_chunk) ? option_int(o, OPTION_chunk) : MODEL_CHUNK;
+    row->prefill_tok_s = row->decode_tok_s = row->read_gb_s = row->roof_share = NAN;
+    progress_compiling(&b->progress);
+    if (row->depth) TRY(prompt_run(b, row->depth, 0, err));
+    if (row->prompt) {
+        // One full and one last, shorter chunk: every kernel that the timed rounds need.
+        TRY(prompt_run(b, row->prompt <= chunk ? row->prompt : chunk + row->prompt % chunk, row->depth, err));
+        TRY(rate_measure(b, &prefill, row->prompt, row->depth, &row->prefill_tok_s, o->arena, err));
+    }
+    if (row->generated) {
+        TRY(generation_run(b, row->generated < 3 ? row->generated : 3, row->depth, err));
+        TRY(rate_measure(b, &decode, row->generated, row->depth, &row->decode_tok_s, o->arena, err));
+        double cache = (double)model_cache_bytes_per_token(b->loaded->model) *
+                       ((double)row->depth + (double)row->generated / 2);
+        row->read_gb_s = row->decode_tok_s * ((double)model_bytes_per_token(b->loaded->model) + cache) / 1e9;
+    }
+    return true;
+}
+
+static void rows_print_json(const Bench *b, const BenchRow *rows, int n) {
+    const Loaded *l = b->loaded;
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        const BenchRow *r = &rows[i];
+        json_array_append_new(list, json_pack(
+            "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:I, s:I}",
+            "model", l->path, "device", engine_device(l->engine)->name, "target", engine_target(l->engine)->name,
+            "threads", engine_threads(l->engine), "depth", (json_int_t)r->depth, "prompt_tokens", (json_int_t)r->prompt,
+            "generated_tokens", (json_int_t)r->generated, "prefill_tok_s", json_number(r->prefill_tok_s),
+            "decode_tok_s", json_number(r->decode_tok_s), "read_gb_s", json_number(r->read_gb_s),
+            "roof_gb_s", json_number(b->roof_gb_s > 0 ? b->roof_gb_s : NAN), "roof_share", json_number(r->roof_share),
+            "load_s", l->load_s, "compile_s", engine_compile_seconds(l->engine),
+            "peak_rss_bytes", (json_int_t)b->peak_rss_bytes,
+            "bytes_per_token", (json_int_t)model_bytes_per_token(l->model)));
+    }
+    json_print(list, 6);
+}
+
+static void rows_print(const Bench *b, const BenchRow *rows, int n) {
+    const Loaded *l = b->loaded;
+    printf("%s on %s (%s), %d threads\n", l->path, engine_device(l->engine)->name, engine_target(l->engine)->name,
+           engine_threads(l->engine));
+    printf("loaded in %.2f s, kernels compiled in %.2f s, peak memory %.0f MiB, %.4g MB of weights a token\n", l->load_s,
+           engine_compile_seconds(l->engine), (double)b->peak_rss_bytes / (1 << 20),
+           (double)model_bytes_per_token(l->model) / 1e6);
+    if (b->roof_gb_s > 0) printf("memory reads at %.1f GB/s\n", b->roof_gb_s);
+    printf("\n%8s %11s %11s %11s %11s %11s %11s\n", "depth", "prompt", "tok/s", "generated", "tok/s", "GB/s", "% of roof");
+    for (int i = 0; i < n; i++) {
+        printf("%8lld %11lld", (long long)rows[i].depth, (long long)rows[i].prompt);
+        cell_print(11, "%.1f", rows[i].prefill_tok_s);
+        printf(" %11lld", (long long)rows[i].generated);
+        cell_print(11, "%.2f", rows[i].decode_tok_s);
+        cell_print(11, "%.2f", rows[i].read_gb_s);
+        cell_print(11, "%.1f", rows[i].roof_share * 100);
+        putchar('\n');
+    }
+}
+
+static bool bench_run(Bench *b, BenchRow *rows, int n, int64_t longest, const Options *o, Error *err) {
+    b->tokens = tokens_make(o->arena, longest, model_vocab_size(b->loaded->model));
+    for (int i = 0; i < n; i++) TRY(row_measure(b, &rows[i], o, err));
+    progress_end(&b->progress);
+    b->peak_rss_bytes = memory_peak_bytes();
+    if (option_int(o, OPTION_bench_tokens) > 0 && engine_device(b->loaded->engine)->has_host_memory)
+        b->roof_gb_s = roof_measure(engine_threads(b->loaded->engine), roof_default_bytes());
+    for (int i = 0; i < n; i++)
+        if (b->roof_gb_s > 0) rows[i].roof_share = rows[i].read_gb_s / b->roof_gb_s;
+    if (option_given(o, OPTION_json)) rows_print_json(b, rows, n);
+    else rows_print(b, rows, n);
+    return true;
+}
+
+bool command_bench(const Options *o, Error *err) {
+    int64_t *depths, prompt = option_int(o, OPTION_bench_prompt), generated = option_int(o, OPTION_bench_tokens);
+    int n, repeat = (int)option_int(o, OPTION_repeat);
+    if (prompt == 0 && generated == 0) return fail(err, LATHE_BAD_REQUEST, "-p 0 -n 0 leaves nothing to measure");
+    TRY(numbers_read(o->arena, "--depth", option_text(o, OPTION_depth), &depths, &n, err));
+    BenchRow *rows = arena_new(o->arena, (size_t)n * sizeof *rows);
+    int64_t longest = prompt > generated ? prompt : generated, deepest = 0;
+    for (int i = 0; i < n; i++) {
+        if (depths[i] > 1 << 24) return fail(err, LATHE_BAD_REQUEST, "--depth %lld is more than any context", (long long)depths[i]);
+        rows[i] = (BenchRow){.depth = depths[i], .prompt = prompt, .generated = generated};
+        if (depths[i] > deepest) deepest = depths[i];
+    }
+    Loaded loaded;
+    Bench bench = {.loaded = &loaded, .repeat = repeat, .rounds = n * repeat * ((prompt > 0) + (generated > 0)),
+                   .takes_turns = option_given(o, OPTION_turns)};
+    LoadOptions load = load_options(o, deepest + longest + 1);
+    TRY(loaded_open(&loaded, o->arena, &load, err));
+    bool ok = bench_run(&bench, rows, n, longest > deepest ? longest : deepest, o, err);
+    progress_end(&bench.progress);
+    loaded_close(&loaded);
+    return ok;
+}

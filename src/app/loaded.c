@@ -1,0 +1,89 @@
+// loaded: opens what run, bench, profile and logits need, in one order, with one set of flags.
+// In: Options. Out: Loaded. Invariant: as its header says: all or nothing.
+// Example: --device eval --exact → an engine on the eval device and a model whose activations stay f32
+#include "app/loaded.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/model_find.h"
+#include "base/os.h"
+#include "base/settings.h"
+#include "base/vec.h"
+
+bool loaded_open_file(Gguf *gguf, const Options *o, const char *word, const char **path, Error *err) {
+    return model_open(gguf, o->arena, word, o->overrides, o->n_overrides, path, err);
+}
+
+LoadOptions load_options(const Options *o, int64_t least_context) {
+    int64_t context = option_int(o, OPTION_context);
+    return (LoadOptions){
+        .model = o->n_words ? o->words[0] : NULL,
+        .overrides = o->overrides,
+        .n_overrides = o->n_overrides,
+        .device = option_text(o, OPTION_device),
+        .target = option_text(o, OPTION_target),
+        .threads = (int)option_int(o, OPTION_threads),
+        .model_options = {
+            .exact = option_given(o, OPTION_exact),
+            .context = context ? context : least_context,
+            .cache_type = option_text(o, OPTION_cache_type),
+            .chunk = (int)option_int(o, OPTION_chunk),
+        },
+    };
+}
+
+bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
+    *l = (Loaded){0};
+    uint64_t begin = time_us();
+    int threads = o->threads ? o->threads : (int)setting_int(SETTING_THREADS);
+    TRY(model_open(&l->gguf, arena, o->model, o->overrides, o->n_overrides, &l->path, err));
+    if (!engine_open(&l->engine, o->device, o->target, threads, err) ||
+        !model_load(&l->model, &l->gguf, l->engine, &o->model_options, err)) {
+        loaded_close(l);
+        return false;
+    }
+    l->load_s = (double)(time_us() - begin) / 1e6 - engine_compile_seconds(l->engine);
+    return true;
+}
+
+void loaded_print(const Loaded *l) {
+    int threads = engine_threads(l->engine);
+    fprintf(stderr, "[%s: %s, context %lld tokens, cache %lld bytes a token, %d thread%s]\n", l->path,
+            model_config(l->model)->architecture, (long long)model_context(l->model),
+            (long long)model_cache_bytes_per_token(l->model), threads, threads == 1 ? "" : "s");
+    if (engine_device(l->engine)->runs_nothing)
+        fputs("[the null device compiles and computes nothing: what follows is no answer]\n", stderr);
+}
+
+void loaded_close(Loaded *l) {
+    if (l->model) model_free(l->model);
+    if (l->engine) engine_close(l->engine);
+    gguf_close(&l->gguf);
+    *l = (Loaded){0};
+}
+
+bool numbers_read(Arena *arena, const char *what, const char *text, int64_t **numbers, int *n, Error *err) {
+    VEC(int64_t) found = {0};
+    for (const char *at = text; *at;) {
+        if (isspace((unsigned char)*at) || *at == ',') {
+            at++;
+            continue;
+        }
+        char *end;
+        errno = 0;
+        int64_t number = strtoll(at, &end, 10);
+        bool is_whole = *end == '\0' || isspace((unsigned char)*end) || *end == ',';
+        if (end == at || !is_whole || errno != 0 || number < 0)
+            return fail(err, LATHE_BAD_REQUEST, "%s: \"%.32s\" is not a whole number of at least 0; numbers are separated "
+                        "by spaces", what, at);
+        vec_push(arena, &found, number);
+        at = end;
+    }
+    if (found.len == 0) return fail(err, LATHE_BAD_REQUEST, "%s: there is no number in \"%s\"", what, text);
+    *numbers = found.at;
+    *n = (int)found.len;
+    return true;
+}

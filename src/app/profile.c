@@ -1,0 +1,154 @@
+// profile: where the time of one generated token goes, kernel by kernel.
+// In: a model, --depth. Out: a table or JSON: kernels a token and a layer, distinct ones, hit rate, and for each
+// distinct kernel calls, time, bytes, GB/s and its share of the memory's read rate; --source prints their text.
+// Invariant: stages are timed one by one, so their sum is somewhat more than a token takes; medians of ROUNDS runs.
+// Example: lathe profile m.gguf --json | jq .kernels_per_token
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/figures.h"
+#include "app/json_output.h"
+#include "app/loaded.h"
+#include "app/roof.h"
+#include "app/terminal.h"
+#include "base/os.h"
+
+enum { ROUNDS = 9, WARM_TOKENS = 3 };
+
+typedef struct KernelRow {
+    const char *name, *source;
+    int calls;
+    double time_us;
+    uint64_t bytes;
+} KernelRow;
+
+typedef struct Profile {
+    KernelRow *rows;                 // one a distinct kernel, slowest first
+    int n_rows, n_stages, n_blocks;
+    double roof_gb_s, total_us;
+} Profile;
+
+static int row_compare(const void *a, const void *b) {
+    double x = ((const KernelRow *)a)->time_us, y = ((const KernelRow *)b)->time_us;
+    return (x < y) - (x > y);
+}
+
+// Median time of each stage over ROUNDS runs of the same step.
+static bool stages_time(Step *step, int n, double *median_us, Arena *arena, Error *err) {
+    double *times = arena_new(arena, (size_t)n * ROUNDS * sizeof *times);
+    uint64_t *round = arena_new(arena, (size_t)n * sizeof *round);
+    for (int r = 0; r < ROUNDS; r++) {
+        TRY(step_run_timed(step, round, err));
+        for (int i = 0; i < n; i++) times[i * ROUNDS + r] = (double)round[i];
+    }
+    for (int i = 0; i < n; i++) median_us[i] = median_of(times + i * ROUNDS, ROUNDS);
+    return true;
+}
+
+static bool profile_collect(Profile *p, Step *step, Arena *arena, Error *err) {
+    p->n_stages = step_stage_count(step);
+    p->n_rows = step_distinct_count(step);
+    p->rows = arena_new(arena, (size_t)(p->n_rows + 1) * sizeof *p->rows);
+    double *times = arena_new(arena, (size_t)(p->n_stages + 1) * sizeof *times);
+    TRY(stages_time(step, p->n_stages, times, arena, err));
+    for (int i = 0; i < p->n_stages; i++) {
+        StageInfo stage = step_stage(step, i);
+        KernelRow *row = &p->rows[stage.program];
+        row->name = stage.name;
+        row->source = stage.source;
+        row->calls++;
+        row->time_us += times[i];
+        row->bytes += stage.bytes;
+        p->total_us += times[i];
+    }
+    qsort(p->rows, (size_t)p->n_rows, sizeof *p->rows, row_compare);
+    return true;
+}
+
+// Bytes a microsecond are 10⁶ bytes a second; NAN where nothing was measured.
+static double row_gb_s(const KernelRow *row) {
+    return row->bytes && row->time_us > 0 ? (double)row->bytes / row->time_us / 1e3 : NAN;
+}
+
+static double row_share(const Profile *p, const KernelRow *row) {
+    return p->roof_gb_s > 0 ? row_gb_s(row) / p->roof_gb_s : NAN;
+}
+
+static void profile_print_json(const Profile *p, const Loaded *l, bool with_source) {
+    json_t *kernels = json_array();
+    for (int i = 0; i < p->n_rows; i++) {
+        const KernelRow *r = &p->rows[i];
+        json_t *kernel = json_pack("{s:s, s:i, s:f, s:I, s:o, s:o}", "name", r->name, "calls", r->calls,
+                                   "time_us", r->time_us, "bytes", (json_int_t)r->bytes, "gb_s", json_number(row_gb_s(r)),
+                                   "roof_share", json_number(row_share(p, r)));
+        if (with_source) json_object_set_new(kernel, "source", json_words(text_of(r->source ? r->source : "")));
+        json_array_append_new(kernels, kernel);
+    }
+    json_print(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:i, s:f, s:o, s:f, s:o}", "model", l->path,
+                         "device", engine_device(l->engine)->name, "target", engine_target(l->engine)->name,
+                         "threads", engine_threads(l->engine), "kernels_per_token", p->n_stages,
+                         "kernels_per_layer", (double)p->n_stages / p->n_blocks, "distinct_kernels", p->n_rows,
+                         "cache_hit_rate", p->n_stages ? 1 - (double)p->n_rows / p->n_stages : 0,
+                         "roof_gb_s", json_number(p->roof_gb_s > 0 ? p->roof_gb_s : NAN), "time_us", p->total_us,
+                         "kernels", kernels), 6);
+}
+
+static void profile_print(const Profile *p, const Loaded *l, bool with_source) {
+    printf("%s on %s (%s), %d threads\n", l->path, engine_device(l->engine)->name, engine_target(l->engine)->name,
+           engine_threads(l->engine));
+    printf("%d kernels a token, %.1f a layer, %d distinct, hit rate %.1f %%, %.0f us one by one\n", p->n_stages,
+           (double)p->n_stages / p->n_blocks, p->n_rows, p->n_stages ? 100 - 100.0 * p->n_rows / p->n_stages : 0,
+           p->total_us);
+    if (p->roof_gb_s > 0) printf("memory reads at %.1f GB/s; a kernel whose data stays in the caches may exceed it\n", p->roof_gb_s);
+    printf("\n%6s %9s %6s %9s %9s %9s  %s\n", "calls", "us", "%", "MB", "GB/s", "% of roof", "kernel");
+    for (int i = 0; i < p->n_rows; i++) {
+        const KernelRow *r = &p->rows[i];
+        printf("%6d %9.0f %6.1f %9.3f", r->calls, r->time_us, p->total_us > 0 ? 100 * r->time_us / p->total_us : 0,
+               (double)r->bytes / 1e6);
+        cell_print(9, "%.2f", row_gb_s(r));
+        cell_print(9, "%.1f", row_share(p, r) * 100);
+        printf("  %s\n", r->name);
+    }
+    for (int i = 0; with_source && i < p->n_rows; i++)
+        printf("\n%s---- %s%s\n%s\n", style_begin_bold(), p->rows[i].name, style_end(), p->rows[i].source ? p->rows[i].source : "");
+}
+
+// Brings the model to the wanted depth and generates a few tokens, so that the step is compiled and its inputs are set.
+static bool depth_reach(Model *model, int64_t depth, Arena *arena, Error *err) {
+    int32_t *tokens = arena_new(arena, (size_t)(depth + 1) * sizeof *tokens);
+    for (int64_t i = 0; i <= depth; i++) tokens[i] = (int32_t)(i % model_vocab_size(model));
+    if (depth) TRY(model_eval(model, 0, tokens, depth, 0, LOGITS_NONE, NULL, err));
+    for (int i = 0; i < WARM_TOKENS; i++) TRY(model_eval(model, 0, tokens, 1, depth + i, LOGITS_LAST, NULL, err));
+    return true;
+}
+
+static bool profile_run(Loaded *l, int64_t depth, const Options *o, Error *err) {
+    Step *step = NULL;
+    Profile p = {.n_blocks = model_config(l->model)->n_blocks};
+    Progress progress = {0};
+    progress_compiling(&progress);
+    bool ok = depth_reach(l->model, depth, o->arena, err);
+    progress_end(&progress);
+    TRY(ok);
+    TRY(model_step(l->model, 1, &step, err));
+    if (engine_device(l->engine)->has_host_memory)
+        p.roof_gb_s = roof_measure(engine_threads(l->engine), roof_default_bytes());
+    TRY(profile_collect(&p, step, o->arena, err));
+    if (option_given(o, OPTION_json)) profile_print_json(&p, l, option_given(o, OPTION_source));
+    else profile_print(&p, l, option_given(o, OPTION_source));
+    return true;
+}
+
+bool command_profile(const Options *o, Error *err) {
+    int64_t *depths;
+    int n;
+    Loaded loaded;
+    TRY(numbers_read(o->arena, "--depth", option_text(o, OPTION_depth), &depths, &n, err));
+    if (n != 1 || depths[0] > 1 << 24) return fail(err, LATHE_BAD_REQUEST, "profile takes one --depth, at most %d", 1 << 24);
+    LoadOptions load = load_options(o, depths[0] + WARM_TOKENS + 1);
+    TRY(loaded_open(&loaded, o->arena, &load, err));
+    bool ok = profile_run(&loaded, depths[0], o, err);
+    loaded_close(&loaded);
+    return ok;
+}

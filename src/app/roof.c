@@ -1,0 +1,111 @@
+// roof: reads a big buffer as fast as plain code can, by three kernels, and reports the best median.
+// In: thread count and buffer size. Out: GB/s. Invariant: every byte is read once a round, by one thread.
+// Example: with 2 threads each reads one half; the time is that of the slower one
+#include "app/roof.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/figures.h"
+#include "base/os.h"
+
+typedef uint64_t Lanes __attribute__((vector_size(64), aligned(64)));
+enum { ROUNDS = 5, STREAMS = 4, THREADS_MAX = 1024, PREFETCH_AHEAD = 32 };
+
+typedef struct Part {
+    const Lanes *at;
+    size_t n;                       // Lanes, a multiple of STREAMS
+    uint64_t (*read)(const Lanes *at, size_t n);
+    volatile uint64_t sum;          // keeps the reads alive
+} Part;
+
+static uint64_t lanes_fold(const Lanes *lanes) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof *lanes / sizeof (*lanes)[0]; i++) sum += (*lanes)[i];
+    return sum;
+}
+
+static uint64_t read_one_stream(const Lanes *at, size_t n) {
+    Lanes a = {0}, b = {0};
+    for (size_t i = 0; i < n; i += 2) {
+        a += at[i];
+        b += at[i + 1];
+    }
+    a += b;
+    return lanes_fold(&a);
+}
+
+static uint64_t read_streams(const Lanes *at, size_t n) {
+    Lanes sums[STREAMS] = {0};
+    size_t stride = n / STREAMS;
+    for (size_t i = 0; i < stride; i++)
+        for (size_t s = 0; s < STREAMS; s++) sums[s] += at[s * stride + i];
+    Lanes all = sums[0] + sums[1] + sums[2] + sums[3];
+    return lanes_fold(&all);
+}
+
+static uint64_t read_prefetched(const Lanes *at, size_t n) {
+    Lanes a = {0}, b = {0};
+    for (size_t i = 0; i < n; i += 2) {
+        __builtin_prefetch(at + i + PREFETCH_AHEAD, 0, 0);
+        __builtin_prefetch(at + i + PREFETCH_AHEAD + 1, 0, 0);
+        a ^= at[i];
+        b ^= at[i + 1];
+    }
+    a ^= b;
+    return lanes_fold(&a);
+}
+
+static uint64_t (*const kernels[])(const Lanes *, size_t) = {read_one_stream, read_streams, read_prefetched};
+enum { KERNELS = sizeof kernels / sizeof kernels[0] };
+
+static void part_read(void *arg) {
+    Part *part = arg;
+    part->sum += part->read(part->at, part->n);
+}
+
+static void part_touch(void *arg) {
+    Part *part = arg;
+    memset((void *)(uintptr_t)part->at, 1, part->n * sizeof(Lanes));
+}
+
+static double round_seconds(Part *parts, int threads, void (*run)(void *)) {
+    Thread *started[THREADS_MAX];
+    uint64_t begin = time_us();
+    for (int t = 1; t < threads; t++) started[t] = thread_start(run, &parts[t]);
+    run(&parts[0]);
+    for (int t = 1; t < threads; t++) {
+        if (started[t]) thread_join(started[t]);
+        else run(&parts[t]);
+    }
+    return (double)(time_us() - begin) / 1e6;
+}
+
+size_t roof_default_bytes(void) {
+    size_t most = (size_t)2 << 30, share = memory_available_bytes() / 4;
+    return share < most ? share : most;
+}
+
+double roof_measure(int threads, size_t nbytes) {
+    if (threads < 1) threads = 1;
+    if (threads > THREADS_MAX) threads = THREADS_MAX;
+    size_t n = nbytes / sizeof(Lanes) / (size_t)threads / STREAMS * STREAMS;
+    Part *parts = calloc((size_t)threads, sizeof *parts);
+    Lanes *buffer = n ? memory_pages(nbytes) : NULL;
+    double best = 0;
+    if (parts && buffer) {
+        for (int t = 0; t < threads; t++) parts[t] = (Part){.at = buffer + (size_t)t * n, .n = n};
+        round_seconds(parts, threads, part_touch);
+        for (int k = 0; k < KERNELS; k++) {
+            double seconds[ROUNDS];
+            for (int t = 0; t < threads; t++) parts[t].read = kernels[k];
+            for (int r = 0; r < ROUNDS; r++) seconds[r] = round_seconds(parts, threads, part_read);
+            double rate = (double)(n * (size_t)threads * sizeof(Lanes)) / median_of(seconds, ROUNDS) / 1e9;
+            best = rate > best ? rate : best;
+        }
+    }
+    if (buffer) memory_pages_free(buffer, nbytes);
+    free(parts);
+    return best;
+}

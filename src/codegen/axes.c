@@ -1,0 +1,263 @@
+// axes: gives every loop of a kernel its form: a loop, vector lanes, or copies that share work.
+// In: FOLDs and STOREs over RANGEs. Out: the same with ACCUM for FOLD, RANGE_LANE ranges, tails for what is left over.
+// Invariant: a float sum with c chains keeps its order: unit b is added to chain b mod c in rising b (reductions.def),
+// whatever loops and lanes are chosen here.
+// Example: fold[SUM, 16](v(k), k<40) → accum(v(16·o + l), loops o<2, lanes l<16, tail v(32 + t), t<8).
+#include <string.h>
+
+#include "codegen/codegen.h"
+
+enum { MAX_RANGES = 16, WHOLE_LANES = 64, MAX_LANES = 1024, STORE_LANES = 16, SHARED_COPIES = 4 };
+
+Accum accum_parts(const UOp *u) {
+    Accum a = {.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_loops = (int)u->arg[2],
+               .n_lanes = (int)u->arg[3], .n_tail_lanes = (int)u->arg[4], .value = u->src[0]};
+    a.loops = u->src + 1;
+    a.lanes = a.loops + a.n_loops;
+    if (a.n_tail_lanes >= 0) {
+        a.tail = a.lanes[a.n_lanes];
+        a.tail_lanes = a.lanes + a.n_lanes + 1;
+    }
+    return a;
+}
+
+UOp *accum_new(Accum a) {
+    UOp *src[4 * MAX_RANGES] = {a.value};
+    int n = 1;
+    for (int i = 0; i < a.n_loops; i++) src[n++] = a.loops[i];
+    for (int i = 0; i < a.n_lanes; i++) src[n++] = a.lanes[i];
+    if (a.tail) {
+        src[n++] = a.tail;
+        for (int i = 0; i < a.n_tail_lanes; i++) src[n++] = a.tail_lanes[i];
+    }
+    int64_t arg[5] = {a.monoid, a.chains, a.n_loops, a.n_lanes, a.tail ? a.n_tail_lanes : -1};
+    return uop_new(a.value->graph, OP_ACCUM, a.value->dtype, 1, src, n, arg, 5);
+}
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+static UOp *scaled_sum(UOp *a, int64_t by, UOp *b) {
+    return uop_binary(OP_ADD, uop_binary(OP_MUL, a, uop_int(a->graph, a->dtype, by)), b);
+}
+
+// A copy of the value with its inner reduce loops renamed: two copies must not share a loop.
+static UOp *rename_loops(UOp *value) {
+    Arena *arena = graph_arena(value->graph);
+    UOpList order = uop_toposort_value(arena, value);
+    UOp **from = arena_new(arena, order.len * sizeof *from), **to = arena_new(arena, order.len * sizeof *to);
+    int n = 0;
+    for (size_t k = 0; k < order.len; k++) {
+        if (order.at[k]->op != OP_ACCUM) continue;
+        Accum a = accum_parts(order.at[k]);
+        for (int i = 0; i < a.n_loops; i++) {
+            from[n] = a.loops[i];
+            to[n++] = uop_range(value->graph, a.loops[i]->src[0], range_kind(a.loops[i]));
+        }
+    }
+    return n ? uop_substitute(value, from, to, n) : value;
+}
+
+static bool has_loops_inside(UOp *value) {
+    UOpList order = uop_toposort_value(graph_arena(value->graph), value);
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_ACCUM && order.at[k]->arg[2] > 0) return true;
+    return false;
+}
+
+static bool has_lanes_inside(UOp *value) {
+    UOpList order = uop_toposort_value(graph_arena(value->graph), value);
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_ACCUM && order.at[k]->arg[3] > 0) return true;
+    return false;
+}
+
+// How a fold's ranges are split: range `split` into steps of `factor`, all later ones wholly lanes.
+typedef struct FoldPlan { int split; int64_t factor; } FoldPlan;
+
+static FoldPlan plan_ranges(UOp *const *ranges, int n, int64_t unit) {
+    int64_t inner = 1;   // product of the ranges behind `k`
+    for (int k = n - 1; k >= 0; k--) {
+        int64_t step = unit / gcd(inner, unit);
+        bool fits = range_size(ranges[k]) % step == 0;
+        if (fits || k == 0 || !range_is_static(ranges[k])) return (FoldPlan){k, step};
+        inner *= range_size(ranges[k]);
+    }
+    return (FoldPlan){0, unit};
+}
+
+// end / step rounded up, of a loop whose end may be data.
+static UOp *steps_of(UOp *range, int64_t step) {
+    Graph *g = range->graph;
+    int64_t n;
+    if (uop_is_int_const(range->src[0], &n)) return uop_int(g, DT_I32, n / step);
+    UOp *end = uop_binary(OP_ADD, range->src[0], uop_int(g, DT_I32, step - 1));
+    return simplify(uop_binary(OP_IDIV, end, uop_int(g, DT_I32, step)));
+}
+
+static UOp *plan_fold(UOp *u) {
+    Graph *g = u->graph;
+    int n = u->n_src - 1;
+    bool ordered = u->arg[0] == MONOID_SUM && dtype_is_float(u->dtype);
+    Accum a = {.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_tail_lanes = -1, .value = u->src[0]};
+    UOp *const *ranges = u->src + 1, *loops[MAX_RANGES], *lanes[MAX_RANGES], *tail_lanes[MAX_RANGES];
+    a.loops = ranges, a.n_loops = n;
+    if ((ordered && a.chains == 1) || has_loops_inside(u->src[0])) return accum_new(a);
+
+    int64_t total = 1;
+    bool all_static = true;
+    for (int i = 0; i < n; i++) total *= range_size(ranges[i]), all_static &= range_is_static(ranges[i]);
+    FoldPlan plan = plan_ranges(ranges, n, ordered ? a.chains : STORE_LANES);
+    if (all_static && total <= (ordered ? a.chains : WHOLE_LANES)) plan = (FoldPlan){0, range_size(ranges[0])};
+    UOp *split = ranges[plan.split];
+    int64_t size = range_size(split), full = size / plan.factor, rest = size % plan.factor, lanes_count = plan.factor;
+    for (int i = plan.split + 1; i < n; i++) lanes_count *= range_size(ranges[i]);
+    if (lanes_count > MAX_LANES || (!range_is_static(split) && rest) || (rest && plan.split > 0)) return accum_new(a);
+
+    int n_loops = 0, n_lanes = 0;
+    for (int i = 0; i < plan.split; i++) loops[n_loops++] = ranges[i];
+    UOp *outer = uop_int(g, DT_I32, 0), *from[MAX_RANGES], *to[MAX_RANGES];
+    if (full > 1 || !range_is_static(split)) outer = loops[n_loops++] = uop_range_most(g, steps_of(split, plan.factor), full, RANGE_REDUCE);
+    // Inner lane ranges are made first: expand orders lanes by id.
+    int n_moved = n - plan.split, n_rest = 0;
+    for (int i = n_moved - 1; i >= 0; i--) {
+        from[i] = ranges[plan.split + i];
+        if (i > 0) to[i] = uop_range_const(g, range_size(from[i]), RANGE_LANE);
+        else to[0] = plan.factor > 1 ? uop_range_const(g, plan.factor, RANGE_LANE) : uop_int(g, DT_I32, 0);
+    }
+    for (int i = 0; i < n_moved; i++) if (to[i]->op == OP_RANGE) lanes[n_lanes++] = to[i];
+    to[0] = scaled_sum(outer, plan.factor, to[0]);
+    if (rest) {
+        UOp *tail_to[MAX_RANGES];
+        for (int i = n_moved - 1; i > 0; i--) tail_to[i] = uop_range_const(g, range_size(from[i]), RANGE_LANE);
+        tail_to[0] = rest > 1 ? uop_range_const(g, rest, RANGE_LANE) : uop_int(g, DT_I32, 0);
+        for (int i = 0; i < n_moved; i++) if (tail_to[i]->op == OP_RANGE) tail_lanes[n_rest++] = tail_to[i];
+        tail_to[0] = uop_binary(OP_ADD, uop_int(g, DT_I32, full * plan.factor), tail_to[0]);
+        a.tail = rename_loops(uop_substitute(u->src[0], from, tail_to, n_moved));
+        a.tail_lanes = tail_lanes, a.n_tail_lanes = n_rest;
+        if (full == 0) a.value = a.tail, a.tail = NULL, memcpy(lanes, tail_lanes, sizeof lanes), n_lanes = n_rest;
+    }
+    if (full > 0) a.value = uop_substitute(u->src[0], from, to, n_moved);
+    a.loops = loops, a.n_loops = n_loops;
+    a.lanes = lanes, a.n_lanes = n_lanes;
+    return accum_new(a);
+}
+
+// Halves are summed in f32 and rounded once.
+static UOp *plan_fold_wide(UOp *u) {
+    if (u->dtype != DT_F16 && u->dtype != DT_BF16) return plan_fold(u);
+    UOp *wide = uop_fold((Monoid)u->arg[0], (int)u->arg[1], uop_cast(u->src[0], DT_F32), u->src + 1, u->n_src - 1);
+    return uop_cast(plan_fold(wide), u->dtype);
+}
+
+// ---------------------------------------------------------------- stores
+
+static UOp *index_of(UOp *store) { return store->src[0]->src[1]; }
+
+static bool has_unit_stride(UOp *index, UOp *range) {
+    UOp *next = uop_binary(OP_ADD, range, uop_int(range->graph, range->dtype, 1));
+    UOp *moved = uop_substitute(index, &range, &next, 1);
+    int64_t step;
+    return uop_is_int_const(simplify(uop_binary(OP_SUB, moved, index)), &step) && step == 1;
+}
+
+static int64_t lanes_for(int64_t size, int64_t most) {
+    for (int64_t n = most; n > 1; n /= 2) if (size % n == 0) return n;
+    return size <= most ? size : 1;
+}
+
+// Splits closing range `at` of a store into loop and lanes.
+static UOp *split_store(UOp *store, int at, int64_t lanes, bool loop_last) {
+    UOp *range = store->src[at], *ranges[MAX_RANGES];
+    int64_t size = range_size(range);
+    int n = 0;
+    for (int i = 2; i < store->n_src; i++) if (i != at || !loop_last) ranges[n++] = store->src[i];
+    UOp *lane = uop_range_const(store->graph, lanes, RANGE_LANE), *outer = uop_int(store->graph, DT_I32, 0);
+    if (size > lanes) {
+        outer = uop_range_most(store->graph, steps_of(range, lanes), size / lanes, RANGE_LOOP);
+    }
+    UOp *to = scaled_sum(outer, lanes, lane);
+    if (loop_last) { if (size > lanes) ranges[n++] = outer; }
+    else if (size > lanes) ranges[at - 2] = outer;
+    else { memmove(ranges + at - 2, ranges + at - 1, (size_t)(n - (at - 1)) * sizeof *ranges); n--; }
+    ranges[n++] = lane;
+    UOp *index = uop_substitute(store->src[0], &range, &to, 1), *value = uop_substitute(store->src[1], &range, &to, 1);
+    return uop_store(index, value, ranges, n);
+}
+
+// Whether the end of some loop is data that depends on the range: then it can be neither lanes nor moved inwards.
+static bool bounds_a_loop(UOp *store, UOp *range) {
+    Arena *arena = graph_arena(store->graph);
+    UOpList order = uop_toposort_value(arena, store);
+    for (size_t k = 0; k < order.len; k++) {
+        if (order.at[k]->op != OP_RANGE || range_is_static(order.at[k])) continue;
+        UOpList free = uop_free_ranges(arena, order.at[k]->src[0]);
+        for (size_t i = 0; i < free.len; i++) if (free.at[i] == range) return true;
+    }
+    return false;
+}
+
+// Bytes of the loads that depend on a range, and of those that do not: what copies along it would share.
+static void shared_bytes(UOp *store, UOp *range, double *dependent, double *independent) {
+    Arena *arena = graph_arena(store->graph);
+    ArenaMark mark = arena_mark(arena);
+    RangeSets sets = range_sets(arena, store->src[1]);
+    *dependent = *independent = 0;
+    for (size_t k = 0; k < sets.order.len; k++) {
+        UOp *u = sets.order.at[k];
+        if (u->op != OP_LOAD) continue;
+        double nbytes = dtype_bytes(u->dtype) * range_sets_trips(&sets, u);
+        if (range_sets_depends(&sets, u, range)) *dependent += nbytes; else *independent += nbytes;
+    }
+    arena_release(arena, mark);
+}
+
+// The loop along which copies share most; the axis must carry the smaller stream, so that no new stream of large memory is
+// opened. 0 where none does.
+static int find_shared_axis(UOp *store) {
+    int best = 0;
+    double best_gain = 0;
+    for (int i = 2; i < store->n_src; i++) {
+        double dependent, independent;
+        if (!range_is_static(store->src[i]) || lanes_for(range_size(store->src[i]), SHARED_COPIES) == 1) continue;
+        if (bounds_a_loop(store, store->src[i])) continue;
+        shared_bytes(store, store->src[i], &dependent, &independent);
+        if (independent > dependent && independent - dependent > best_gain) best = i, best_gain = independent - dependent;
+    }
+    return best;
+}
+
+static UOp *with_copies(UOp *store, int axis) {
+    return axis ? split_store(store, axis, lanes_for(range_size(store->src[axis]), SHARED_COPIES), true) : store;
+}
+
+static UOp *plan_store(UOp *store) {
+    if (store->n_src == 2) return store;
+    if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store));
+    int last = store->n_src - 1;
+    UOp *range = store->src[last];
+    bool loops = has_loops_inside(store->src[1]);
+    int64_t lanes = lanes_for(range_size(range), loops ? 4 * STORE_LANES : STORE_LANES);
+    if (lanes == 1 || bounds_a_loop(store, range) || !has_unit_stride(index_of(store), range)) return store;
+    int copied = loops ? find_shared_axis(store) : 0;
+    if (copied == last) copied = 0;
+    if (!copied) return split_store(store, last, lanes, false);
+    return with_copies(split_store(store, last, lanes_for(range_size(range), STORE_LANES), false), copied);
+}
+
+UOp *axes_plan(UOp *sink, const Target *target) {
+    (void)target;
+    Arena *arena = graph_arena(sink->graph);
+    UOpList order = uop_toposort(arena, sink);
+    UOpMap done;
+    uop_map_init(&done, arena);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
+        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
+        UOp *v = uop_with_src(u, src);
+        if (v->op == OP_FOLD) v = plan_fold_wide(v);
+        if (v->op == OP_STORE) v = plan_store(v);
+        uop_map_put(&done, u, v);
+    }
+    return uop_map_get(&done, sink);
+}

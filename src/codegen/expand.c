@@ -1,0 +1,459 @@
+// expand: lane ranges become vectors, ACCUMs become accumulator registers.
+// In: a kernel with RANGE_LANE ranges. Out: one without: every value that depended on lane ranges is a vector with one
+// lane for each combination of them (ordered by range id: axes makes inner ranges first, so that smaller ids vary faster).
+// LOAD and STORE of vectors keep their base index as source and a list of element offsets, one a lane, as arg.
+// Invariant: lanes never change a value: lane k of the vector is what the scalar was at the ranges' k-th values.
+// Example: load(index(p, 16·o + l)) with l<4 → load(index(p, 16·o)), arg [0,1,2,3], 4 lanes.
+#include <string.h>
+
+#include "base/error.h"
+#include "codegen/codegen.h"
+#include "ir/bounds.h"
+#include "ir/eval.h"
+
+enum { MAX_LANE_RANGES = 12, TABLE_LANES = 16 };
+
+typedef struct Laned { UOp *value; int n; UOp *lane[MAX_LANE_RANGES]; } Laned;   // lane ranges by falling id
+
+typedef struct Expander { Graph *graph; Arena *arena; UOpMap done, depends; const Target *target; } Expander;
+
+static Laned *expand_node(Expander *x, UOp *u);
+
+// ---------------------------------------------------------------- lane sets
+
+static int lane_count(const Laned *v) {
+    int64_t n = 1;
+    for (int i = 0; i < v->n; i++) n *= range_size(v->lane[i]);
+    CHECK(n <= UINT16_MAX);
+    return (int)n;
+}
+
+static void lanes_insert(Laned *v, UOp *range) {
+    int at = 0;
+    while (at < v->n && range_id(v->lane[at]) > range_id(range)) at++;
+    if (at < v->n && v->lane[at] == range) return;
+    CHECK(v->n < MAX_LANE_RANGES);
+    memmove(v->lane + at + 1, v->lane + at, (size_t)(v->n - at) * sizeof *v->lane);
+    v->lane[at] = range;
+    v->n++;
+}
+
+static void lanes_union(Laned *v, const Laned *other) {
+    for (int i = 0; i < other->n; i++) lanes_insert(v, other->lane[i]);
+}
+
+// Value of lane range i of `v` in lane k.
+static int64_t lane_digit(const Laned *v, int k, int i) {
+    int64_t inner = 1;
+    for (int j = i + 1; j < v->n; j++) inner *= range_size(v->lane[j]);
+    return k / inner % range_size(v->lane[i]);
+}
+
+static UOp *shuffle(UOp *v, const int64_t *map, int n) {
+    bool same = n == v->lanes;
+    for (int i = 0; i < n && same; i++) same = map[i] == i;
+    return same ? v : uop_new(v->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+}
+
+// The value spread over the lanes of `to`, a superset of its own.
+static UOp *spread(Expander *x, const Laned *v, const Laned *to) {
+    int n = lane_count(to);
+    if (v->n == to->n) return v->value;
+    int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
+    if (uop_is_const(v->value)) {
+        for (int k = 0; k < n; k++) map[k] = v->value->arg[0];
+        return uop_new(x->graph, OP_VCONST, v->value->dtype, n, NULL, 0, map, n);
+    }
+    for (int k = 0; k < n; k++) {
+        int64_t from = 0;
+        for (int i = 0, j = 0; i < to->n && j < v->n; i++) {
+            if (to->lane[i] != v->lane[j]) continue;
+            from = from * range_size(v->lane[j++]) + lane_digit(to, k, i);
+        }
+        map[k] = from;
+    }
+    return shuffle(v->value, map, n);
+}
+
+// ---------------------------------------------------------------- index expressions over lanes
+
+// Bit 0: depends on lane ranges; bit 1: depends on anything else that varies.
+static int dependence(Expander *x, UOp *u) {
+    uintptr_t known = (uintptr_t)uop_map_get(&x->depends, u);
+    if (known) return (int)known - 1;
+    int d = 0;
+    if (u->op == OP_RANGE) d = range_kind(u) == RANGE_LANE ? 1 : 2;
+    else if (u->op == OP_LOAD || u->op == OP_SPECIAL || u->op == OP_ACCUM) d = 2;
+    int n_src = u->op == OP_AFTER ? 1 : u->n_src;   // what it waits for is not part of the value
+    for (int i = 0; i < n_src; i++) d |= dependence(x, u->src[i]);
+    uop_map_put(&x->depends, u, (void *)(uintptr_t)(d + 1));
+    return d;
+}
+
+static int64_t evaluate(UOp *u, const Laned *lanes, int k) {
+    Number src[3], out;
+    if (u->op == OP_CONST) return u->arg[0];
+    for (int i = 0; i < lanes->n; i++) if (lanes->lane[i] == u) return lane_digit(lanes, k, i);
+    for (int i = 0; i < u->n_src; i++) src[i].i = evaluate(u->src[i], lanes, k);
+    CHECK(u->op != OP_RANGE);
+    if (u->op == OP_CAST) return number_cast(u->src[0]->dtype, u->dtype, src[0]).i;
+    DType operand = u->src[u->op == OP_WHERE ? 1 : 0]->dtype;
+    CHECK(eval_op(u->op, operand, src, &out));
+    return number_wrap(u->dtype, out).i;
+}
+
+static void collect_lanes(UOp *u, Laned *lanes, int depth) {
+    if (u->op == OP_RANGE && range_kind(u) == RANGE_LANE) lanes_insert(lanes, u);
+    if (depth > 400) return;
+    for (int i = 0; i < (u->op == OP_AFTER ? 1 : u->n_src); i++) collect_lanes(u->src[i], lanes, depth + 1);
+}
+
+static void lane_ranges(Expander *x, UOp *u, Laned *lanes) {
+    if (!(dependence(x, u) & 1)) return;
+    collect_lanes(u, lanes, 0);
+}
+
+// Splits an index into a part without lanes and one with nothing else. False: they are mixed.
+static bool split_index(Expander *x, UOp *index, UOp **base, UOp **lane_part) {
+    int d = dependence(x, index);
+    UOp *zero = uop_int(x->graph, index->dtype, 0);
+    if (!(d & 1)) { *base = index, *lane_part = zero; return true; }
+    if (!(d & 2)) { *base = zero, *lane_part = index; return true; }
+    UOp *base_a, *base_b, *lane_a, *lane_b;
+    if (index->op == OP_ADD || index->op == OP_SUB) {
+        if (!split_index(x, index->src[0], &base_a, &lane_a) || !split_index(x, index->src[1], &base_b, &lane_b)) return false;
+        *base = uop_binary(index->op, base_a, base_b);
+        *lane_part = uop_binary(index->op, lane_a, lane_b);
+        return true;
+    }
+    if (index->op == OP_MUL && uop_is_const(index->src[1]) && split_index(x, index->src[0], &base_a, &lane_a)) {
+        *base = uop_binary(OP_MUL, base_a, index->src[1]);
+        *lane_part = uop_binary(OP_MUL, lane_a, index->src[1]);
+        return true;
+    }
+    if (index->op == OP_CAST && bounds_fit(index->src[0]) && split_index(x, index->src[0], &base_a, &lane_a)) {
+        *base = uop_cast(base_a, index->dtype);
+        *lane_part = uop_cast(lane_a, index->dtype);
+        return true;
+    }
+    return false;
+}
+
+static UOp *at_lane(Expander *x, UOp *u, const Laned *lanes, int k) {
+    UOp *to[MAX_LANE_RANGES];
+    for (int i = 0; i < lanes->n; i++) to[i] = uop_int(x->graph, DT_I32, lane_digit(lanes, k, i));
+    return simplify(uop_substitute(u, lanes->lane, to, lanes->n));
+}
+
+// ---------------------------------------------------------------- memory
+
+// Bytes of a small table that fits one register, at indices that are data: the table is loaded whole (repeated up to
+// TABLE_LANES) and looked up in place. False: u is no such load.
+static bool expand_lookup(Expander *x, UOp *u, UOp *index, Laned *out) {
+    UOp *table = u->src[0]->src[0];
+    Bounds b = bounds_of(index);
+    if (!x->target->has_byte_shuffle || table->op != OP_PARAM || u->n_src > 1 || dtype_bytes(table->dtype) != 1) return false;
+    int64_t size = table->arg[1];
+    if (dtype_bytes(u->dtype) != 1 || u->dtype == DT_BOOL || size < 1 || size > TABLE_LANES || b.lo < 0 || b.hi >= size) return false;
+    int64_t offsets[TABLE_LANES];
+    for (int i = 0; i < TABLE_LANES; i++) offsets[i] = i % size;
+    UOp *start = uop_index(expand_node(x, table)->value, uop_int(x->graph, index->dtype, 0));
+    UOp *whole = uop_new(x->graph, OP_LOAD, u->dtype, TABLE_LANES, &start, 1, offsets, TABLE_LANES);
+    *out = *expand_node(x, simplify(uop_cast(index, DT_U8)));
+    out->value = uop_new(x->graph, OP_LOOKUP, u->dtype, 1, (UOp *[]){whole, out->value}, 2, NULL, 0);
+    return true;
+}
+
+static Laned expand_load(Expander *x, UOp *u) {
+    Laned out = {0};
+    lane_ranges(x, u, &out);
+    UOp *index = u->src[0], *base, *lane_part;
+    if (out.n == 0) {
+        UOp *src[2];
+        for (int i = 0; i < u->n_src; i++) src[i] = expand_node(x, u->src[i])->value;
+        out.value = uop_with_src(u, src);
+        return out;
+    }
+    int n = lane_count(&out);
+    bool has_lane_condition = u->n_src > 1 && (dependence(x, u->src[1]) & 1);
+    UOp *flat = simplify(index->src[1]);
+    if (!has_lane_condition && split_index(x, flat, &base, &lane_part)) {
+        int64_t *offsets = arena_new(x->arena, (size_t)n * sizeof *offsets);
+        for (int k = 0; k < n; k++) offsets[k] = evaluate(lane_part, &out, k);
+        UOp *buffer = expand_node(x, index->src[0])->value;
+        UOp *src[2] = {uop_index(buffer, expand_node(x, simplify(base))->value)};
+        if (u->n_src > 1) src[1] = expand_node(x, u->src[1])->value;
+        out.value = uop_new(x->graph, OP_LOAD, u->dtype, n, src, u->n_src, offsets, n);
+        return out;
+    }
+    if (expand_lookup(x, u, flat, &out)) return out;
+    UOp **parts = arena_new(x->arena, (size_t)n * sizeof *parts);
+    for (int k = 0; k < n; k++) parts[k] = expand_node(x, at_lane(x, u, &out, k))->value;
+    out.value = uop_new(x->graph, OP_VCAT, u->dtype, n, parts, n, NULL, 0);
+    return out;
+}
+
+static Laned expand_store(Expander *x, UOp *u) {
+    Laned lanes = {0}, out = {0};
+    UOp *ranges[32];
+    int n_ranges = 0;
+    for (int i = 2; i < u->n_src; i++) {
+        if (range_kind(u->src[i]) == RANGE_LANE) lanes_insert(&lanes, u->src[i]);
+        else ranges[n_ranges++] = expand_node(x, u->src[i])->value;
+    }
+    const Laned *value = expand_node(x, u->src[1]);
+    UOp *buffer = expand_node(x, u->src[0]->src[0])->value;
+    if (lanes.n == 0) {
+        UOp *index = uop_index(buffer, expand_node(x, simplify(u->src[0]->src[1]))->value);
+        out.value = uop_store(index, value->value, ranges, n_ranges);
+        return out;
+    }
+    int n = lane_count(&lanes);
+    UOp *vector = spread(x, value, &lanes), *base, *lane_part, *flat = simplify(u->src[0]->src[1]);
+    UOp *src[34];
+    if (split_index(x, flat, &base, &lane_part)) {
+        int64_t *offsets = arena_new(x->arena, (size_t)n * sizeof *offsets);
+        for (int k = 0; k < n; k++) offsets[k] = evaluate(lane_part, &lanes, k);
+        src[0] = uop_index(buffer, expand_node(x, simplify(base))->value);
+        src[1] = vector;
+        memcpy(src + 2, ranges, (size_t)n_ranges * sizeof *src);
+        out.value = uop_new(x->graph, OP_STORE, DT_VOID, 1, src, n_ranges + 2, offsets, n);
+        return out;
+    }
+    // Scattered: one scalar store a lane, joined by an END that closes the loops.
+    UOp **stores = arena_new(x->arena, (size_t)(n + 32) * sizeof *stores);
+    for (int k = 0; k < n; k++) {
+        UOp *index = uop_index(buffer, expand_node(x, at_lane(x, flat, &lanes, k))->value);
+        stores[k] = uop_store(index, shuffle(vector, (int64_t[]){k}, 1), NULL, 0);
+    }
+    memcpy(stores + n, ranges, (size_t)n_ranges * sizeof *stores);
+    out.value = uop_new(x->graph, OP_END, DT_VOID, 1, stores, n + n_ranges, (int64_t[]){n}, 1);
+    return out;
+}
+
+// ---------------------------------------------------------------- sums
+
+static UOp *identity(Expander *x, Monoid m, DType dtype, int lanes) {
+    int64_t *bits = arena_new(x->arena, (size_t)lanes * sizeof *bits);
+    UOp *one = dtype_is_float(dtype) ? uop_float(x->graph, dtype, monoid_info[m].float_identity) : NULL;
+    int64_t lo = dtype_info[dtype].lo, hi = dtype_info[dtype].hi, value = monoid_info[m].int_identity;
+    if (!one) one = uop_int(x->graph, dtype, value < lo ? lo : value > hi ? hi : value);
+    if (lanes == 1) return one;
+    for (int i = 0; i < lanes; i++) bits[i] = one->arg[0];
+    return uop_new(x->graph, OP_VCONST, dtype, lanes, NULL, 0, bits, lanes);
+}
+
+// A vector of bytes whose CAST to i32 is u; NULL where there is none.
+static UOp *narrow(UOp *u) {
+    if (u->op == OP_CAST && (u->src[0]->dtype == DT_I8 || u->src[0]->dtype == DT_U8)) return u->src[0];
+    if (u->op == OP_SHUFFLE) {
+        UOp *inner = narrow(u->src[0]);
+        return inner ? shuffle(inner, u->arg, u->n_arg) : NULL;
+    }
+    if (u->op == OP_VCONST || u->op == OP_CONST) {
+        bool fits_u8 = true, fits_i8 = true;
+        for (int i = 0; i < u->n_arg; i++) fits_u8 &= u->arg[i] >= 0 && u->arg[i] < 256, fits_i8 &= u->arg[i] >= -128 && u->arg[i] < 128;
+        if (!fits_u8 && !fits_i8) return NULL;
+        return uop_new(u->graph, u->op, fits_i8 ? DT_I8 : DT_U8, u->lanes, NULL, 0, u->arg, u->n_arg);
+    }
+    return NULL;
+}
+
+// Σ over groups of 4k neighbouring lanes of byte products: DOT4s that leave k lanes a group.
+static UOp *dot_products(Expander *x, UOp *value, int group, int *left) {
+    if (group % 4 || value->dtype != DT_I32) return NULL;
+    UOp *a = NULL, *b = NULL;
+    if (value->op == OP_MUL) a = narrow(value->src[0]), b = narrow(value->src[1]);
+    else {
+        b = narrow(value);
+        if (b) a = identity(x, MONOID_SUM, DT_U8, value->lanes);
+        if (a) {
+            int64_t *ones = arena_new(x->arena, (size_t)value->lanes * sizeof *ones);
+            for (int i = 0; i < value->lanes; i++) ones[i] = 1;
+            a = uop_new(x->graph, OP_VCONST, DT_U8, value->lanes, NULL, 0, ones, value->lanes);
+        }
+    }
+    if (!a || !b) return NULL;
+    if (b->dtype != DT_I8) { UOp *t = a; a = b; b = t; }
+    if (b->dtype != DT_I8) return NULL;
+    *left = group / 4;
+    int lanes = value->lanes / 4;
+    UOp *src[3] = {identity(x, MONOID_SUM, DT_I32, lanes), a, b};
+    return uop_new(x->graph, OP_DOT4, DT_I32, lanes, src, 3, NULL, 0);
+}
+
+// Lanes of `value` reordered so that the own ranges are innermost, in the order outer…, own….
+static UOp *own_last(Expander *x, const Laned *v, const Laned *outer, UOp *const *own, int n_own, int own_count) {
+    Laned all = *outer;
+    for (int i = 0; i < n_own; i++) lanes_insert(&all, own[i]);
+    UOp *wide = spread(x, v, &all);
+    int n_outer = lane_count(outer), n = n_outer * own_count;
+    int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
+    for (int k = 0; k < n; k++) {
+        int rest_outer = k / own_count, rest_own = k % own_count;
+        int64_t from = 0;
+        for (int i = 0; i < all.n; i++) {
+            int64_t digit = -1, inner = 1;
+            for (int j = n_own; j-- > 0;) { if (own[j] == all.lane[i]) digit = rest_own / inner % range_size(own[j]); inner *= range_size(own[j]); }
+            if (digit < 0) for (int j = 0; j < outer->n; j++) if (outer->lane[j] == all.lane[i]) digit = lane_digit(outer, rest_outer, j);
+            from = from * range_size(all.lane[i]) + digit;
+        }
+        map[k] = from;
+    }
+    return shuffle(wide, map, n);
+}
+
+static UOp *combine(Monoid m, UOp *acc, UOp *value) {
+    if (m == MONOID_SUM && dtype_is_float(acc->dtype) && value->op == OP_MUL)
+        return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], acc}, 3, NULL, 0);
+    // The new value first: a NaN there loses against what is known.
+    return uop_new(acc->graph, monoid_info[m].combine, acc->dtype, 1, (UOp *[]){value, acc}, 2, NULL, 0);
+}
+
+static UOp *shuffle_through(UOp *v, const int64_t *map, int n) {
+    if (v->op != OP_MUL || !dtype_is_float(v->dtype)) return shuffle(v, map, n);
+    UOp *src[2] = {shuffle(v->src[0], map, n), shuffle(v->src[1], map, n)};
+    return uop_new(v->graph, OP_MUL, v->dtype, n, src, 2, NULL, 0);
+}
+
+// acc [outer][chains] combined with value [outer][own]: own is cut into runs of `chains`, added one after the other.
+static UOp *accumulate(Expander *x, Monoid m, UOp *acc, UOp *value, int outer, int own, int chains) {
+    UOp *zero = NULL;
+    for (int first = 0; first < own; first += chains) {
+        int64_t *map = arena_new(x->arena, (size_t)(outer * chains) * sizeof *map);
+        int run = own - first < chains ? own - first : chains;
+        UOp *from = value;
+        if (run < chains) {   // missing units: the identity, so that their chains stay as they are
+            zero = identity(x, m, value->dtype, 1);
+            if (m == MONOID_SUM && value->op == OP_MUL && dtype_is_float(value->dtype)) {
+                UOp *pads[2];
+                for (int i = 0; i < 2; i++) pads[i] = uop_new(x->graph, OP_VCAT, value->dtype, 1, (UOp *[]){value->src[i], zero}, 2, NULL, 0);
+                from = uop_new(x->graph, OP_MUL, value->dtype, 1, pads, 2, NULL, 0);
+            } else from = uop_new(x->graph, OP_VCAT, value->dtype, 1, (UOp *[]){value, zero}, 2, NULL, 0);
+        }
+        for (int o = 0; o < outer; o++)
+            for (int c = 0; c < chains; c++) map[o * chains + c] = c < run ? o * own + first + c : outer * own;
+        UOp *units = shuffle_through(from, map, outer * chains);
+        acc = acc ? combine(m, acc, units) : combine(m, identity(x, m, value->dtype, outer * chains), units);
+    }
+    return acc;
+}
+
+static int product_of(UOp *const *ranges, int n) {
+    int64_t p = 1;
+    for (int i = 0; i < n; i++) p *= range_size(ranges[i]);
+    return (int)p;
+}
+
+static int chain_lanes(int own) {
+    int n = 1;
+    while (n < own && n < 16) n *= 2;
+    return n;
+}
+
+static Laned expand_accum(Expander *x, UOp *u) {
+    Accum a = accum_parts(u);
+    const Laned *value = expand_node(x, a.value), *tail = a.tail ? expand_node(x, a.tail) : NULL;
+    Laned outer = {0};
+    for (int i = 0; i < value->n; i++) {
+        bool own = false;
+        for (int j = 0; j < a.n_lanes; j++) own |= a.lanes[j] == value->lane[i];
+        if (!own) lanes_insert(&outer, value->lane[i]);
+    }
+    for (int i = 0; tail && i < tail->n; i++) {
+        bool own = false;
+        for (int j = 0; j < a.n_tail_lanes; j++) own |= a.tail_lanes[j] == tail->lane[i];
+        if (!own) lanes_insert(&outer, tail->lane[i]);
+    }
+    int n_outer = lane_count(&outer), own = product_of(a.lanes, a.n_lanes);
+    UOp *vector = own_last(x, value, &outer, a.lanes, a.n_lanes, own);
+    UOp *acc = NULL;
+    bool exact = !dtype_is_float(u->dtype);
+    int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes ? chain_lanes(own) : 1;
+    if (exact && a.monoid == MONOID_SUM && own > 1) {
+        int left;
+        UOp *dots = dot_products(x, vector, own, &left);
+        if (dots) vector = dots, own = chains = left;
+    }
+    if (a.tail && chains < 16 && !(exact && a.monoid == MONOID_SUM)) chains = 16;
+    if (a.n_loops) {
+        int64_t id = graph_unique(x->graph), lanes = (int64_t)n_outer * chains;
+        UOp *reg = uop_new(x->graph, OP_DEFINE_REG, u->dtype, 1, NULL, 0, (int64_t[]){id, lanes}, 2), *loops[16];
+        UOp *where = uop_index(reg, uop_int(x->graph, DT_I32, 0));
+        UOp *init = uop_store(where, identity(x, a.monoid, u->dtype, (int)lanes), NULL, 0);
+        for (int i = 0; i < a.n_loops; i++) loops[i] = expand_node(x, a.loops[i])->value;
+        UOp *inside[17] = {init};
+        memcpy(inside + 1, loops, (size_t)a.n_loops * sizeof *loops);
+        UOp *now = uop_index(uop_after(reg, inside, a.n_loops + 1), uop_int(x->graph, DT_I32, 0));
+        UOp *old = uop_new(x->graph, OP_LOAD, u->dtype, (int)lanes, &now, 1, NULL, 0);
+        UOp *update = uop_store(where, accumulate(x, a.monoid, old, vector, n_outer, own, chains), NULL, 0);
+        UOp *end_src[18] = {update};
+        memcpy(end_src + 1, loops, (size_t)a.n_loops * sizeof *loops);
+        UOp *end = uop_new(x->graph, OP_END, DT_VOID, 1, end_src, a.n_loops + 1, (int64_t[]){1}, 1);
+        UOp *after = uop_index(uop_after(reg, &end, 1), uop_int(x->graph, DT_I32, 0));
+        acc = uop_new(x->graph, OP_LOAD, u->dtype, (int)lanes, &after, 1, NULL, 0);
+    } else if (own == chains) acc = vector;
+    else acc = accumulate(x, a.monoid, NULL, vector, n_outer, own, chains);
+    if (a.tail) {
+        int tail_own = product_of(a.tail_lanes, a.n_tail_lanes);
+        UOp *rest = own_last(x, tail, &outer, a.tail_lanes, a.n_tail_lanes, tail_own);
+        if (exact && a.monoid == MONOID_SUM) {
+            int left;
+            UOp *dots = dot_products(x, rest, tail_own, &left);
+            if (!dots) dots = rest, left = tail_own;
+            UOp *sums[2] = {acc, dots};
+            int groups[2] = {chains, left};
+            for (int i = 0; i < 2; i++)
+                if (groups[i] > 1) sums[i] = uop_new(x->graph, OP_HFOLD, u->dtype, 1, &sums[i], 1, (int64_t[]){a.monoid, groups[i]}, 2);
+            acc = combine(a.monoid, sums[0], sums[1]);
+            chains = 1;
+        } else {
+            if (a.n_loops == 0 && own < chains) {   // widen to all chains
+                acc = accumulate(x, a.monoid, NULL, vector, n_outer, own, chains);
+            }
+            acc = accumulate(x, a.monoid, acc, rest, n_outer, tail_own, chains);
+        }
+    }
+    Laned out = outer;
+    out.value = chains > 1 ? uop_new(x->graph, OP_HFOLD, u->dtype, 1, &acc, 1, (int64_t[]){a.monoid, chains}, 2) : acc;
+    return out;
+}
+
+// ---------------------------------------------------------------- everything else
+
+static Laned expand_value(Expander *x, UOp *u) {
+    Laned out = {0};
+    if (u->op == OP_RANGE && range_kind(u) == RANGE_LANE) {
+        int n = (int)range_size(u);
+        int64_t *digits = arena_new(x->arena, (size_t)n * sizeof *digits);
+        for (int i = 0; i < n; i++) digits[i] = i;
+        lanes_insert(&out, u);
+        out.value = uop_new(x->graph, OP_VCONST, DT_I32, n, NULL, 0, digits, n);
+        return out;
+    }
+    if (u->op == OP_LOAD) return expand_load(x, u);
+    if (u->op == OP_STORE) return expand_store(x, u);
+    if (u->op == OP_ACCUM) return expand_accum(x, u);
+    UOp **src = arena_new(x->arena, (size_t)(u->n_src + 1) * sizeof *src);
+    for (int i = 0; i < u->n_src; i++) lanes_union(&out, expand_node(x, u->src[i]));
+    for (int i = 0; i < u->n_src; i++) src[i] = spread(x, expand_node(x, u->src[i]), &out);
+    out.value = u->n_src ? uop_new(x->graph, u->op, u->dtype, lane_count(&out), src, u->n_src, u->arg, u->n_arg) : u;
+    return out;
+}
+
+static Laned *expand_node(Expander *x, UOp *u) {
+    Laned *known = uop_map_get(&x->done, u);
+    if (known) return known;
+    Laned *v = arena_new(x->arena, sizeof *v);
+    *v = expand_value(x, u);
+    if (uop_is_poison(v->value)) BUG("expand %s: %s", op_info[u->op].name, v->value->message);
+    uop_map_put(&x->done, u, v);
+    return v;
+}
+
+UOp *expand(UOp *sink, const Target *target) {
+    Expander x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
+    uop_map_init(&x.done, x.arena);
+    uop_map_init(&x.depends, x.arena);
+    return expand_node(&x, sink)->value;
+}

@@ -1,0 +1,256 @@
+// linearize: program order. Loops are opened and closed, and what a loop does not change is computed before it.
+// In: a kernel after vectorize. Out: a list of nodes: RANGE opens a loop, END(range) closes it; SPECIAL is the tile.
+// Invariant: a node stands in the innermost loop that it depends on, and after everything that it depends on.
+#include <string.h>
+
+#include "base/error.h"
+#include "codegen/codegen.h"
+
+static int by_id(UOp **at, int n) {   // insertion sort: tiles are few
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && range_id(at[j]) < range_id(at[j - 1]); j--) {
+            UOp *t = at[j];
+            at[j] = at[j - 1], at[j - 1] = t;
+        }
+    return n;
+}
+
+// Ends of loops in their simplest form: simplifying an index must not make another loop of a RANGE in it.
+static UOp *simplify_ends(UOp *sink) {
+    Arena *arena = graph_arena(sink->graph);
+    UOpList order = uop_toposort(arena, sink);
+    UOp **from = arena_new(arena, (order.len + 1) * sizeof *from), **to = arena_new(arena, (order.len + 1) * sizeof *to);
+    int n = 0;
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        if (u->op != OP_RANGE) continue;
+        UOp *end = simplify(uop_substitute(u->src[0], from, to, n));
+        if (end == u->src[0]) continue;
+        from[n] = u;
+        to[n++] = uop_new(u->graph, OP_RANGE, DT_I32, 1, &end, 1, u->arg, u->n_arg);
+    }
+    return n ? uop_substitute(sink, from, to, n) : sink;
+}
+
+UOp *lower_tiles(UOp *sink, const Target *target) {
+    (void)target;
+    Graph *g = sink->graph;
+    UOpList order = uop_toposort(graph_arena(g), sink);
+    UOp *tiles[16], *to[16];
+    int n = 0;
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_RANGE && range_kind(order.at[k]) == RANGE_GLOBAL) {
+            CHECK(n < 16);
+            tiles[n++] = order.at[k];
+        }
+    by_id(tiles, n);
+    int64_t total = 1;
+    for (int i = 0; i < n; i++) total *= range_size(tiles[i]);
+    UOp *tile = uop_new(g, OP_SPECIAL, DT_I32, 1, NULL, 0, (int64_t[]){0, total}, 2);
+    int64_t inner = total;
+    for (int i = 0; i < n; i++) {
+        inner /= range_size(tiles[i]);
+        UOp *at = inner > 1 ? uop_binary(OP_IDIV, tile, uop_int(g, DT_I32, inner)) : tile;
+        to[i] = i > 0 ? uop_binary(OP_MOD, at, uop_int(g, DT_I32, range_size(tiles[i]))) : at;
+    }
+    return n ? simplify_ends(uop_substitute(sink, tiles, to, n)) : sink;
+}
+
+// ---------------------------------------------------------------- scopes
+
+typedef unsigned __int128 Mask;   // a set of loops
+
+typedef struct Lines {
+    Arena *arena;
+    Graph *graph;
+    UOpList out;
+    UOpMap mask;        // node → the loops it depends on (Mask *)
+    UOpMap bit;         // RANGE → 1 + bit
+    UOpMap reg_mask;    // DEFINE_REG → loops around the nest that accumulates into it (Mask *)
+    UOpMap done;
+    int n_bits;
+    Mask open;
+} Lines;
+
+enum { TILE_BIT = 0 };
+
+static void push(Lines *l, UOp *u) {
+    if (l->out.len == l->out.cap) {
+        size_t cap = l->out.cap ? l->out.cap * 2 : 256;
+        UOp **at = arena_new(l->arena, cap * sizeof *at);
+        if (l->out.len) memcpy(at, l->out.at, l->out.len * sizeof *at);
+        l->out.at = at, l->out.cap = cap;
+    }
+    l->out.at[l->out.len++] = u;
+}
+
+static Mask mask_of(Lines *l, UOp *u) { return *(const Mask *)uop_map_get(&l->mask, u); }
+
+static void mask_put(Lines *l, UOpMap *map, UOp *u, Mask mask) {
+    Mask *held = uop_map_get(map, u);
+    if (!held) uop_map_put(map, u, held = arena_new(l->arena, sizeof *held));
+    *held = mask;
+}
+
+static Mask range_bit(Lines *l, UOp *range) {
+    uintptr_t known = (uintptr_t)uop_map_get(&l->bit, range);
+    if (!known) {
+        CHECK(l->n_bits < 127);
+        known = (uintptr_t)++l->n_bits;
+        uop_map_put(&l->bit, range, (void *)known);
+    }
+    return (Mask)1 << known;
+}
+
+static bool is_nest(const UOp *u) { return u->op == OP_END && u->n_arg == 1; }
+
+static UOp *reg_stored(UOp *store) {
+    if (store->op != OP_STORE) return NULL;
+    UOp *buffer = uop_buffer_of(store->src[0]);
+    return buffer->op == OP_DEFINE_REG ? buffer : NULL;
+}
+
+static void find_masks(Lines *l, UOpList order) {
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        Mask mask = 0;
+        for (int i = 0; i < u->n_src; i++) mask |= mask_of(l, u->src[i]);
+        if (u->op == OP_RANGE) mask |= range_bit(l, u);
+        if (u->op == OP_SPECIAL) mask |= (Mask)1 << TILE_BIT;
+        if (is_nest(u)) {
+            for (int i = (int)u->arg[0]; i < u->n_src; i++) mask &= ~range_bit(l, u->src[i]);
+            for (int i = 0; i < u->arg[0]; i++) {
+                UOp *reg = reg_stored(u->src[i]);
+                if (reg) mask_put(l, &l->reg_mask, reg, mask);
+            }
+        }
+        UOp *reg = reg_stored(u);
+        // A register is set anew each time its loop nest is entered: the first store belongs just before the nest.
+        if (reg && uop_map_get(&l->reg_mask, reg)) mask |= *(const Mask *)uop_map_get(&l->reg_mask, reg);
+        mask_put(l, &l->mask, u, mask);
+    }
+}
+
+static void emit(Lines *l, UOp *u);
+
+// ---------------------------------------------------------------- prefetch
+
+// Large memory that an innermost loop walks through: the bytes of one step, from lo to hi behind a common base.
+typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
+enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, LINE_BYTES = 64, MAX_STREAMS = 8, MAX_LINES = 40 };
+
+static void find_streams(Lines *l, UOp *u, Mask loop, Stream *streams, int *n, UOpMap *seen, bool *has_nest) {
+    if (uop_map_get(seen, u)) return;
+    uop_map_put(seen, u, (void *)1);
+    if (is_nest(u) && (mask_of(l, u) & loop)) *has_nest = true;
+    if (!(mask_of(l, u) & loop)) return;
+    if (u->op == OP_LOAD && u->src[0]->src[0]->op == OP_PARAM && u->src[0]->src[0]->arg[1] >= LARGE_BYTES) {
+        UOp *base = u->src[0]->src[1], *buffer = u->src[0]->src[0];
+        int64_t at = 0, more, held = dtype_bytes(buffer->dtype);
+        while (base->op == OP_ADD && uop_is_int_const(base->src[1], &more)) at += more, base = base->src[0];
+        int64_t lo = at * held, hi = lo + (int64_t)u->lanes * dtype_bytes(u->dtype);
+        int k = 0;
+        while (k < *n && (streams[k].buffer != buffer || streams[k].base != base)) k++;
+        if (k == *n && *n < MAX_STREAMS) streams[(*n)++] = (Stream){buffer, base, lo, hi};
+        else if (k < *n) {
+            if (lo < streams[k].lo) streams[k].lo = lo;
+            if (hi > streams[k].hi) streams[k].hi = hi;
+        }
+    }
+    for (int i = 0; i < u->n_src; i++) find_streams(l, u->src[i], loop, streams, n, seen, has_nest);
+}
+
+// One request a cache line, a fixed distance ahead: what hardware does not see in steps of odd sizes.
+static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
+    Stream streams[MAX_STREAMS];
+    int n = 0;
+    bool has_nest = false;
+    UOpMap seen;
+    uop_map_init(&seen, l->arena);
+    for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), streams, &n, &seen, &has_nest);
+    if (has_nest) return;
+    for (int k = 0; k < n; k++) {
+        if (streams[k].hi - streams[k].lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
+        int64_t held = dtype_bytes(streams[k].buffer->dtype);
+        for (int64_t at = streams[k].lo; at < streams[k].hi; at += LINE_BYTES) {
+            UOp *offset = uop_int(l->graph, streams[k].base->dtype, (at + AHEAD_BYTES) / held);
+            UOp *index = uop_index(streams[k].buffer, uop_new(l->graph, OP_ADD, streams[k].base->dtype, 1, (UOp *[]){streams[k].base, offset}, 2, NULL, 0));
+            UOp *request = uop_new(l->graph, OP_PREFETCH, DT_VOID, 1, &index, 1, NULL, 0);
+            emit(l, streams[k].base);
+            push(l, request);
+        }
+    }
+}
+
+// Emits what is reachable, not done yet, and depends on open loops only. A store to memory stays in its loops, also in one
+// that it does not depend on: that may have no step.
+static void emit_invariants(Lines *l, UOp *u, UOpMap *seen) {
+    if (uop_map_get(&l->done, u) || uop_map_get(seen, u)) return;
+    uop_map_put(seen, u, (void *)1);
+    bool moves = u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(u->op == OP_STORE && !reg_stored(u));
+    if (moves && !(mask_of(l, u) & ~l->open)) {
+        emit(l, u);
+        return;
+    }
+    for (int i = 0; i < u->n_src; i++) emit_invariants(l, u->src[i], seen);
+}
+
+static void emit_nest(Lines *l, UOp *u) {
+    int n_stores = (int)u->arg[0];
+    Mask before = l->open, closed = 0;
+    size_t start = l->out.len;
+    for (int i = n_stores; i < u->n_src; i++) {
+        UOp *range = u->src[i];
+        UOpMap seen;
+        uop_map_init(&seen, l->arena);
+        for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], &seen);
+        for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], &seen);   // no value need hold a loop
+        emit(l, range->src[0]);
+        push(l, range);
+        uop_map_put(&l->done, range, (void *)1);
+        l->open |= range_bit(l, range);
+        closed |= range_bit(l, range);
+    }
+    emit_prefetch(l, u, u->src[u->n_src - 1]);
+    for (int k = 0; k < n_stores; k++) emit(l, u->src[k]);
+    for (int i = u->n_src; i-- > n_stores;) push(l, uop_new(l->graph, OP_END, DT_VOID, 1, &u->src[i], 1, NULL, 0));
+    l->open = before;
+    // What depends on a closed loop is out of scope; another nest over the same range computes it anew.
+    for (size_t k = start; k < l->out.len; k++)
+        if (uop_map_get(&l->mask, l->out.at[k]) && (mask_of(l, l->out.at[k]) & closed)) uop_map_put(&l->done, l->out.at[k], NULL);
+}
+
+static void emit(Lines *l, UOp *u) {
+    if (uop_map_get(&l->done, u)) return;
+    CHECK(u->op != OP_RANGE);   // loops are opened by their nest only
+    uop_map_put(&l->done, u, (void *)1);
+    if (is_nest(u)) { emit_nest(l, u); return; }
+    for (int i = 0; i < u->n_src; i++) emit(l, u->src[i]);
+    if (u->op == OP_SPECIAL) l->open |= (Mask)1 << TILE_BIT;
+    if (u->op != OP_SINK) push(l, u);
+}
+
+UOpList linearize(Arena *arena, UOp *sink) {
+    Lines l = {.arena = arena, .graph = sink->graph};
+    uop_map_init(&l.mask, arena);
+    uop_map_init(&l.bit, arena);
+    uop_map_init(&l.reg_mask, arena);
+    uop_map_init(&l.done, arena);
+    UOpList order = uop_toposort(arena, sink);
+    find_masks(&l, order);
+    find_masks(&l, order);   // now with the registers' nests known
+    UOp *tile = NULL;
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL) tile = order.at[k];
+    for (size_t k = 0; k < order.len; k++) {   // memory first: declarations
+        UOp *u = order.at[k];
+        if (u->op == OP_PARAM || u->op == OP_DEFINE_LOCAL) emit(&l, u);
+    }
+    if (tile) {
+        UOpMap seen;
+        uop_map_init(&seen, arena);
+        emit_invariants(&l, sink, &seen);
+        emit(&l, tile);
+    }
+    emit(&l, sink);
+    return l.out;
+}

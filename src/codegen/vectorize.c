@@ -1,0 +1,668 @@
+// vectorize: vectors of any width become native ones; neighbouring elements are loaded and stored at once.
+// In: a kernel after expand. Out: one in which every vector fits a register of the target, loads and stores are of
+// consecutive elements, and statements are STOREs or END(stores…, loops…) with arg = number of stores.
+// A piece(u, a, b) is lanes a ≤ k < b of a value; pieces are asked for by their users, so what nobody reads is gone.
+// Example: load arg [0,1,2,3,0,1,2,3] → one load of 4, joined with itself.
+#include <string.h>
+
+#include "base/error.h"
+#include "base/map.h"
+#include "codegen/codegen.h"
+#include "ir/bounds.h"
+#include "ir/eval.h"
+
+typedef struct RegPiece { int first, lanes; UOp *reg; } RegPiece;
+typedef struct RegPieces { int n; RegPiece *at; } RegPieces;
+typedef struct Splitter { Graph *graph; Arena *arena; const Target *target; Map memo; UOpMap statements, regs; } Splitter;
+
+static UOp *piece(Splitter *s, UOp *u, int a, int b);
+static UOpList *statements(Splitter *s, UOp *u);
+
+static void push(Splitter *s, UOpList *list, UOp *u) {
+    if (list->len == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 8;
+        UOp **at = arena_new(s->arena, cap * sizeof *at);
+        if (list->len) memcpy(at, list->at, list->len * sizeof *at);
+        list->at = at, list->cap = cap;
+    }
+    list->at[list->len++] = u;
+}
+
+static int native_lanes(const Splitter *s, DType dtype) {
+    int n = s->target->vector_bytes / (dtype == DT_BOOL ? 1 : dtype_bytes(dtype));
+    return n < 1 ? 1 : n;
+}
+
+static int power_below(int n) {
+    int p = 1;
+    while (p * 2 <= n) p *= 2;
+    return p;
+}
+
+// ---------------------------------------------------------------- joining and picking
+
+static UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n) {
+    return n == 1 ? uop_new(s->graph, OP_CONST, dtype, 1, NULL, 0, bits, 1) : uop_new(s->graph, OP_VCONST, dtype, n, NULL, 0, bits, n);
+}
+
+static bool is_constant(const UOp *u) { return u->op == OP_CONST || u->op == OP_VCONST; }
+static bool is_uniform(const UOp *u) {
+    for (int i = 1; i < u->n_arg; i++) if (u->arg[i] != u->arg[0]) return false;
+    return true;
+}
+
+static bool is_broadcast(const UOp *u) { return u->op == OP_SHUFFLE && u->src[0]->lanes == 1; }
+
+static UOp *broadcast(Splitter *s, UOp *scalar, int n) {
+    if (n == 1) return scalar;
+    int64_t *map = arena_new(s->arena, (size_t)n * sizeof *map);
+    if (scalar->op == OP_CONST) {
+        for (int i = 0; i < n; i++) map[i] = scalar->arg[0];
+        return vconst(s, scalar->dtype, map, n);
+    }
+    return uop_new(s->graph, OP_SHUFFLE, scalar->dtype, n, &scalar, 1, map, n);
+}
+
+static UOp *join(Splitter *s, UOp *const *parts, int n) {
+    UOpList flat = {0};
+    bool all_constant = true, all_same = true;
+    int lanes = 0;
+    for (int i = 0; i < n; i++) {
+        UOp *const *sub = parts[i]->op == OP_VCAT ? parts[i]->src : &parts[i];
+        int n_sub = parts[i]->op == OP_VCAT ? parts[i]->n_src : 1;
+        for (int k = 0; k < n_sub; k++) push(s, &flat, sub[k]);
+    }
+    UOp *scalar0 = is_broadcast(flat.at[0]) ? flat.at[0]->src[0] : flat.at[0];
+    for (size_t i = 0; i < flat.len; i++) {
+        UOp *scalar = is_broadcast(flat.at[i]) ? flat.at[i]->src[0] : flat.at[i];
+        all_constant &= is_constant(flat.at[i]);
+        all_same &= scalar == scalar0 && scalar->lanes == 1;
+        lanes += flat.at[i]->lanes;
+    }
+    if (flat.len == 1) return flat.at[0];
+    bool is_whole = lanes == power_below(lanes);   // other widths exist only as lists of parts
+    if (all_constant && is_whole) {
+        int64_t *bits = arena_new(s->arena, (size_t)lanes * sizeof *bits);
+        int at = 0;
+        for (size_t i = 0; i < flat.len; i++) for (int k = 0; k < flat.at[i]->n_arg; k++) bits[at++] = flat.at[i]->arg[k];
+        return vconst(s, flat.at[0]->dtype, bits, lanes);
+    }
+    if (all_same && is_whole) return broadcast(s, scalar0, lanes);
+    return uop_new(s->graph, OP_VCAT, flat.at[0]->dtype, 1, flat.at, (int)flat.len, NULL, 0);
+}
+
+static UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n) {
+    bool identity = n == v->lanes;
+    for (int i = 0; i < n && identity; i++) identity = map[i] == i;
+    if (identity) return v;
+    if (is_constant(v)) {
+        int64_t *bits = arena_new(s->arena, (size_t)n * sizeof *bits);
+        for (int i = 0; i < n; i++) bits[i] = v->arg[v->lanes == 1 ? 0 : map[i]];
+        return vconst(s, v->dtype, bits, n);
+    }
+    if (is_broadcast(v)) return broadcast(s, v->src[0], n);
+    return uop_new(s->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+}
+
+static UOp *halves(Splitter *s, UOp *u, int a, int b) {
+    int half = power_below(b - a);
+    if (half == b - a) half /= 2;
+    UOp *parts[2] = {piece(s, u, a, a + half), piece(s, u, a + half, b)};
+    return join(s, parts, 2);
+}
+
+// Runs of native width joined, for intervals wider than a register.
+static UOp *runs(Splitter *s, UOp *u, int a, int b, int native) {
+    UOpList parts = {0};
+    for (int at = a; at < b;) {
+        int n = b - at < native ? power_below(b - at) : native;
+        push(s, &parts, piece(s, u, at, at + n));
+        at += n;
+    }
+    return join(s, parts.at, (int)parts.len);
+}
+
+static UOp *few_bytes(Splitter *s, UOp *load, const int64_t *offset, int n);
+
+static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
+    const int64_t *map = u->arg + a;
+    int n = b - a;
+    UOp *v = u->src[0];
+    bool same = true, rising = true;
+    int64_t lo = map[0], hi = map[0];
+    for (int i = 1; i < n; i++) {
+        same &= map[i] == map[0], rising &= map[i] == map[0] + i;
+        if (map[i] < lo) lo = map[i];
+        if (map[i] > hi) hi = map[i];
+    }
+    if (same) return broadcast(s, piece(s, v, (int)lo, (int)lo + 1), n);
+    if (rising) return piece(s, v, (int)lo, (int)hi + 1);
+    if (v->op == OP_LOAD && v->n_arg) {
+        int64_t *offset = arena_new(s->arena, (size_t)n * sizeof *offset);
+        for (int i = 0; i < n; i++) offset[i] = v->arg[map[i]];
+        UOp *few = few_bytes(s, v, offset, n);
+        if (few) return few;
+    }
+    // A permutation inside one register of the source.
+    int native = native_lanes(s, u->dtype);
+    int64_t first = lo / native * native;
+    if (hi < first + native && first + native <= v->lanes && v->op != OP_LOAD && n <= native) {
+        int64_t *local = arena_new(s->arena, (size_t)n * sizeof *local);
+        for (int i = 0; i < n; i++) local[i] = map[i] - first;
+        return pick(s, piece(s, v, (int)first, (int)first + native), local, n);
+    }
+    return halves(s, u, a, b);
+}
+
+static UOp *piece_vcat(Splitter *s, UOp *u, int a, int b) {
+    UOpList parts = {0};
+    int at = 0;
+    for (int i = 0; i < u->n_src && at < b; at += u->src[i++]->lanes) {
+        int lo = a > at ? a - at : 0, hi = b - at < u->src[i]->lanes ? b - at : u->src[i]->lanes;
+        if (lo < hi) push(s, &parts, piece(s, u->src[i], lo, hi));
+    }
+    return join(s, parts.at, (int)parts.len);
+}
+
+// ---------------------------------------------------------------- memory
+
+static UOp *offset_index(Splitter *s, UOp *index, int64_t offset) {
+    UOp *base = piece(s, index, 0, 1);
+    if (!offset) return base;
+    return uop_index(base->src[0], uop_binary(OP_ADD, base->src[1], uop_int(s->graph, base->src[1]->dtype, offset)));
+}
+
+// Offsets of a load count elements of the buffer's type, its lanes elements of the load's type.
+static int64_t lane_step(const UOp *u, DType dtype) {
+    DType held = u->src[0]->dtype;
+    return dtype_bytes(dtype) / dtype_bytes(held) > 1 ? dtype_bytes(dtype) / dtype_bytes(held) : 1;
+}
+
+// A vector of bytes from few neighbouring ones: they are loaded once, as one number, repeated through the register and
+// picked inside 16-byte parts, where every target can. NULL where halves of the vector are better off alone.
+static UOp *few_bytes(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    static const DType words[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
+    int64_t lo = offset[0], hi = offset[0], map[64];
+    int rising = 0;
+    if (dtype_bytes(load->dtype) != 1 || load->dtype == DT_BOOL || n < 8 || n > s->target->vector_bytes) return NULL;
+    for (int i = 0; i < n; i++) {
+        if (offset[i] < lo) lo = offset[i];
+        if (offset[i] > hi) hi = offset[i];
+        rising += i % (n / 2) == 0 || offset[i] == offset[i - 1] + 1;
+    }
+    int64_t width = hi - lo + 1;
+    if (rising == n || width > 8 || width != power_below((int)width) || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    UOp *src[2] = {offset_index(s, load->src[0], lo)};
+    if (load->n_src > 1) src[1] = piece(s, load->src[1], 0, 1);
+    UOp *word = uop_new(s->graph, OP_LOAD, words[width], 1, src, load->n_src, NULL, 0);
+    int whole = n < 16 ? 16 : n;
+    UOp *all = broadcast(s, word, whole / (int)width), *bytes = uop_new(s->graph, OP_BITCAST, load->dtype, whole, &all, 1, NULL, 0);
+    for (int i = 0; i < n; i++) map[i] = i / 16 * 16 + (offset[i] - lo);
+    return pick(s, bytes, map, n);
+}
+
+static UOp *piece_load(Splitter *s, UOp *u, int a, int b) {
+    int n = b - a;
+    int64_t step = lane_step(u, u->dtype);
+    bool same = true, rising = true;
+    for (int i = 1; i < n; i++) same &= u->arg[a + i] == u->arg[a], rising &= u->arg[a + i] == u->arg[a] + i * step;
+    if (n > 1 && same) return broadcast(s, piece(s, u, a, a + 1), n);
+    UOp *few = rising ? NULL : few_bytes(s, u, u->arg + a, n);
+    if (few) return few;
+    if (!rising || n != power_below(n)) return halves(s, u, a, b);
+    UOp *src[2] = {offset_index(s, u->src[0], u->n_arg ? u->arg[a] : 0)};
+    if (u->n_src > 1) src[1] = piece(s, u->src[1], 0, 1);
+    return uop_new(s->graph, OP_LOAD, u->dtype, n, src, u->n_src, NULL, 0);
+}
+
+static RegPieces *reg_pieces(Splitter *s, UOp *reg) {
+    RegPieces *r = uop_map_get(&s->regs, reg);
+    if (r) return r;
+    r = arena_new(s->arena, sizeof *r);
+    int native = native_lanes(s, reg->dtype), rest_pieces = 16;   // a rest of less than a register: one piece a bit
+    r->at = arena_new(s->arena, (size_t)(reg->arg[1] / native + rest_pieces) * sizeof *r->at);
+    for (int at = 0; at < reg->arg[1]; r->n++) {
+        int left = (int)reg->arg[1] - at, n = left < native ? power_below(left) : native;
+        UOp *own = uop_new(s->graph, OP_DEFINE_REG, reg->dtype, 1, NULL, 0, (int64_t[]){graph_unique(s->graph), n}, 2);
+        r->at[r->n] = (RegPiece){at, n, own};
+        at += n;
+    }
+    uop_map_put(&s->regs, reg, r);
+    return r;
+}
+
+static UOp *reg_of(UOp *index) {
+    UOp *buffer = uop_buffer_of(index);
+    return buffer->op == OP_DEFINE_REG ? buffer : NULL;
+}
+
+// AFTER(x, statements…) with the statements' own pieces.
+static UOp *after_pieces(Splitter *s, UOp *value, UOp *after) {
+    if (after->op != OP_AFTER) return value;
+    UOpList deps = {0};
+    for (int i = 1; i < after->n_src; i++) {
+        UOp *dep = after->src[i];
+        if (dep->op == OP_STORE || dep->op == OP_END) {
+            UOpList *list = statements(s, dep);
+            for (size_t k = 0; k < list->len; k++) push(s, &deps, list->at[k]);
+        } else push(s, &deps, piece(s, dep, 0, 1));
+    }
+    return uop_after(after_pieces(s, value, after->src[0]), deps.at, (int)deps.len);
+}
+
+static UOp *piece_reg_load(Splitter *s, UOp *u, int a, int b) {
+    RegPieces *r = reg_pieces(s, reg_of(u->src[0]));
+    UOpList parts = {0};
+    for (int i = 0; i < r->n; i++) {
+        int lo = a > r->at[i].first ? a - r->at[i].first : 0, hi = b - r->at[i].first < r->at[i].lanes ? b - r->at[i].first : r->at[i].lanes;
+        if (lo >= hi) continue;
+        UOp *index = uop_index(after_pieces(s, r->at[i].reg, u->src[0]->src[0]), uop_int(s->graph, DT_I32, 0));
+        UOp *whole = uop_new(s->graph, OP_LOAD, u->dtype, r->at[i].lanes, &index, 1, NULL, 0);
+        int64_t map[64];
+        for (int k = lo; k < hi; k++) map[k - lo] = k;
+        push(s, &parts, pick(s, whole, map, hi - lo));
+    }
+    return join(s, parts.at, (int)parts.len);
+}
+
+// ---------------------------------------------------------------- horizontal folds
+
+static UOp *combined(Monoid m, UOp *a, UOp *b) {
+    return uop_new(a->graph, monoid_info[m].combine, a->dtype, a->lanes, (UOp *[]){a, b}, 2, NULL, 0);
+}
+
+// One group of neighbouring lanes, halves first: lane i with lane i + group/2, until one is left.
+static UOp *fold_group(Splitter *s, UOp *v, Monoid m, int first, int group) {
+    if (group == 1) return piece(s, v, first, first + 1);
+    int native = native_lanes(s, v->dtype), n = group / native;
+    if (group & (group - 1)) {
+        UOp *acc = piece(s, v, first, first + 1);
+        for (int i = 1; i < group; i++) acc = combined(m, acc, piece(s, v, first + i, first + i + 1));
+        return acc;
+    }
+    UOp *x;
+    if (n > 1) {
+        UOp *regs[256];
+        CHECK(n <= 256);
+        for (int i = 0; i < n; i++) regs[i] = piece(s, v, first + i * native, first + (i + 1) * native);
+        for (; n > 1; n /= 2) for (int i = 0; i < n / 2; i++) regs[i] = combined(m, regs[i], regs[i + n / 2]);
+        x = regs[0];
+    } else x = piece(s, v, first, first + group);
+    while (x->lanes > 1) {
+        int half = x->lanes / 2;
+        int64_t low[64], high[64];
+        if (x->lanes % 2) {
+            UOp *acc = pick(s, x, (int64_t[]){0}, 1);
+            for (int64_t i = 1; i < x->lanes; i++) acc = combined(m, acc, pick(s, x, &i, 1));
+            return acc;
+        }
+        for (int i = 0; i < half; i++) low[i] = i, high[i] = i + half;
+        x = combined(m, pick(s, x, low, half), pick(s, x, high, half));
+    }
+    return x;
+}
+
+static UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n) {
+    UOp *both = uop_new(s->graph, OP_VCAT, a->dtype, 1, (UOp *[]){a, b}, 2, NULL, 0);
+    return uop_new(s->graph, OP_SHUFFLE, a->dtype, n, &both, 1, map, n);
+}
+
+static bool is_paired(const int *label, int n_regs, int lanes, int d) {
+    for (int r = 0; r < n_regs; r++)
+        for (int l = 0; l < lanes; l++)
+            if (!(l & d) && label[r * lanes + l] != label[r * lanes + (l | d)]) return false;
+    return true;
+}
+
+// Lane distance at which all registers hold partial sums of the same group side by side; 0: none. Floats add the halves of
+// a group first, as in fold_group; integers have no order, and near lanes are cheaper to bring together.
+static int pair_distance(const int *label, int n_regs, int lanes, bool is_ordered) {
+    for (int k = 1; k < lanes; k *= 2) {
+        int d = is_ordered ? lanes / 2 / k : k;
+        if (is_paired(label, n_regs, lanes, d)) return d;
+    }
+    return 0;
+}
+
+// Folds of many groups at once: pairs of registers are merged so that all lanes stay busy; `label` says which group each
+// lane belongs to. The order within a group is that of fold_group.
+static UOp *fold_groups(Splitter *s, UOp *v, Monoid m, int group, int a, int b) {
+    int lanes = native_lanes(s, v->dtype), outputs = b - a, n = outputs * group / lanes, d;
+    int *label = arena_new(s->arena, (size_t)(n * lanes) * sizeof *label);
+    UOp **regs = arena_new(s->arena, (size_t)n * sizeof *regs);
+    for (int i = 0; i < n; i++) regs[i] = piece(s, v, a * group + i * lanes, a * group + (i + 1) * lanes);
+    for (int own = group / lanes; own > 1; own /= 2, n /= 2)   // registers of one group
+        for (int i = 0; i < n / 2; i++) {
+            int at = i / (own / 2) * own + i % (own / 2);
+            regs[i] = combined(m, regs[at], regs[at + own / 2]);
+        }
+    for (int i = 0; i < n * lanes; i++) label[i] = i / (group < lanes ? group : lanes);
+    int part = 16 / dtype_bytes(v->dtype);   // inside 128-bit parts shuffles are cheap
+    while (n > 1 && (d = pair_distance(label, n, lanes, dtype_is_float(v->dtype)))) {
+        int block = d < part ? part : lanes;
+        int64_t even[64], odd[64];
+        for (int at = 0, base = 0; base < lanes; base += block)
+            for (int side = 0; side < 2; side++)
+                for (int l = base; l < base + block; l++)
+                    if (!(l & d)) even[at] = l + side * lanes, odd[at++] = (l | d) + side * lanes;
+        for (int i = 0; i < n / 2; i++) {
+            int merged[64];
+            for (int l = 0; l < lanes; l++) merged[l] = label[2 * i * lanes + even[l]];
+            UOp *x = regs[2 * i], *y = regs[2 * i + 1];
+            regs[i] = combined(m, pick_pair(s, x, y, even, lanes), pick_pair(s, x, y, odd, lanes));
+            memcpy(label + i * lanes, merged, (size_t)lanes * sizeof *merged);
+        }
+        n /= 2;
+    }
+    CHECK(n == 1);
+    // The lanes of each group side by side, its halves one behind the other: added until one is left.
+    int64_t map[64];
+    int left = lanes / outputs, seen[64] = {0};
+    for (int l = 0; l < lanes; l++) {
+        int o = label[l], k = seen[o]++;
+        map[k * outputs + o] = l;
+    }
+    UOp *sum = left == 1 ? pick(s, regs[0], map, outputs) : NULL, *rest = regs[0];
+    for (; left > 1; left /= 2) {
+        int half = left / 2 * outputs;
+        sum = combined(m, pick(s, rest, map, half), pick(s, rest, map + half, half));
+        rest = sum;
+        for (int i = 0; i < half; i++) map[i] = i;
+    }
+    return sum;
+}
+
+static UOp *piece_hfold(Splitter *s, UOp *u, int a, int b) {
+    Monoid m = (Monoid)u->arg[0];
+    int group = (int)u->arg[1], native = native_lanes(s, u->dtype);
+    if (b - a > native) return runs(s, u, a, b, native);
+    if (b - a > 1 && (group & (group - 1)) == 0 && (b - a) * group % native == 0)
+        return fold_groups(s, u->src[0], m, group, a, b);
+    UOpList parts = {0};
+    for (int o = a; o < b; o++) push(s, &parts, fold_group(s, u->src[0], m, o * group, group));
+    return join(s, parts.at, (int)parts.len);
+}
+
+// ---------------------------------------------------------------- values
+
+static UOp *fold_constants(Splitter *s, UOp *u) {
+    for (int i = 0; i < u->n_src; i++) if (!is_constant(u->src[i])) return NULL;
+    if (u->op == OP_DOT4 || (u->op == OP_BITCAST)) return NULL;
+    int64_t *bits = arena_new(s->arena, (size_t)u->lanes * sizeof *bits);
+    DType operand = u->src[u->op == OP_WHERE ? 1 : 0]->dtype;
+    for (int k = 0; k < u->lanes; k++) {
+        Number in[3], out;
+        for (int i = 0; i < u->n_src; i++) in[i].i = u->src[i]->arg[k];
+        if (u->op == OP_CAST) out = number_cast(operand, u->dtype, in[0]);
+        else if (!eval_op(u->op, operand, in, &out)) return NULL;
+        bits[k] = number_to_const(s->graph, u->dtype, number_wrap(u->dtype, out))->arg[0];
+    }
+    return vconst(s, u->dtype, bits, u->lanes);
+}
+
+// a·b = |a|·(b with a's sign): for targets whose first operand must be unsigned. b must not be −128.
+static void unsigned_first(Splitter *s, UOp **src) {
+    UOp *a = src[1], *b = src[2];
+    if (a->dtype != DT_I8 || s->target->dot == DOT_NONE || s->target->dot == DOT_I8I8) return;
+    if (bounds_of(a).lo >= 0) { src[1] = uop_new(s->graph, OP_BITCAST, DT_U8, a->lanes, &a, 1, NULL, 0); return; }
+    if (bounds_of(b).lo == INT8_MIN) {
+        if (bounds_of(a).lo == INT8_MIN) return;
+        a = src[2], b = src[1];   // the product commutes
+    }
+    UOp *size = combined(MONOID_MAX, a, uop_unary(OP_NEG, a));
+    int64_t *zeros = arena_new(s->arena, (size_t)a->lanes * sizeof *zeros);
+    UOp *is_negative = uop_new(s->graph, OP_LT, DT_BOOL, 1, (UOp *[]){a, vconst(s, DT_I8, zeros, a->lanes)}, 2, NULL, 0);
+    src[1] = uop_new(s->graph, OP_BITCAST, DT_U8, a->lanes, &size, 1, NULL, 0);
+    src[2] = uop_where(is_negative, uop_unary(OP_NEG, b), b);
+}
+
+// ---------------------------------------------------------------- bit fields of bytes
+
+// ((x >> down) & mask) << up on bytes, each part optional, with constants a lane: x moved by down − up, and what of it
+// is kept. Of the three ops at most `depth` are taken together. False: u is no such field.
+typedef struct Field { UOp *x; int moved[64], kept[64]; } Field;
+
+static bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out) {
+    UOp *v = piece(s, u, a, b);
+    if (!is_constant(v)) return false;
+    for (int i = 0; i < b - a; i++) out[i] = v->arg[v->lanes == 1 ? 0 : i];
+    return true;
+}
+
+static bool field_of(Splitter *s, UOp *u, int a, int b, int depth, Field *f) {
+    int64_t up[64] = {0}, down[64] = {0}, mask[64];
+    int n = b - a;
+    for (int i = 0; i < n; i++) mask[i] = UINT8_MAX;
+    f->x = u;
+    if (f->x->op == OP_SHL) {
+        if (!constants_of(s, f->x->src[1], a, b, up)) return false;
+        f->x = f->x->src[0], depth--;
+    }
+    if (depth > 0 && f->x->op == OP_AND && constants_of(s, f->x->src[1], a, b, mask)) f->x = f->x->src[0], depth--;
+    if (depth > 0 && f->x->op == OP_SHR && constants_of(s, f->x->src[1], a, b, down)) f->x = f->x->src[0];
+    for (int i = 0; i < n; i++) {
+        if (up[i] < 0 || up[i] > 7 || down[i] < 0 || down[i] > 7) return false;
+        f->moved[i] = (int)(down[i] - up[i]);
+        f->kept[i] = (int)((mask[i] & UINT8_MAX >> down[i]) << up[i] & UINT8_MAX);
+    }
+    return true;
+}
+
+// One shift of wider lanes, each with its own amount: what comes in from a neighbouring byte is not kept. NULL where
+// directions differ, or amounts within a wide lane.
+static UOp *field_by_shift(Splitter *s, const Field *f, UOp *x, int n) {
+    DType wide = n % 16 ? DT_U16 : DT_U64;
+    int step = dtype_bytes(wide), most = 0, least = 0;
+    bool all_kept = true;
+    int64_t amount[32], kept[64];
+    for (int i = 0; i < n; i++) {
+        if (f->moved[i] != f->moved[n % 16 ? 0 : i / step * step]) return NULL;
+        if (f->moved[i] > most) most = f->moved[i];
+        if (f->moved[i] < least) least = f->moved[i];
+        amount[i / step] = f->moved[i] < 0 ? -f->moved[i] : f->moved[i];
+        kept[i] = f->kept[i];
+        all_kept &= kept[i] == UINT8_MAX;
+    }
+    if (most && least) return NULL;
+    if (most || least) {
+        UOp *lanes = uop_new(s->graph, OP_BITCAST, wide, n / step, &x, 1, NULL, 0), *by = vconst(s, wide, amount, n / step);
+        UOp *moved = uop_new(s->graph, most ? OP_SHR : OP_SHL, wide, n / step, (UOp *[]){lanes, by}, 2, NULL, 0);
+        x = uop_new(s->graph, OP_BITCAST, DT_U8, n, &moved, 1, NULL, 0);
+    }
+    return all_kept ? x : uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){x, vconst(s, DT_U8, kept, n)}, 2, NULL, 0);
+}
+
+// Fields of one bit: that bit is tested, whatever its place. NULL where a field is wider.
+static UOp *field_by_test(Splitter *s, const Field *f, UOp *x, int n) {
+    int64_t bit[64], kept[64], zero[64] = {0};
+    for (int i = 0; i < n; i++) {
+        if (!f->kept[i] || f->kept[i] & (f->kept[i] - 1)) return NULL;
+        kept[i] = f->kept[i];
+        bit[i] = f->moved[i] < 0 ? f->kept[i] >> -f->moved[i] : f->kept[i] << f->moved[i];
+    }
+    UOp *bits = vconst(s, DT_U8, bit, n);
+    UOp *own = uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){x, bits}, 2, NULL, 0);
+    UOp *is_set = uop_new(s->graph, OP_EQ, DT_BOOL, n, (UOp *[]){own, bits}, 2, NULL, 0);
+    return uop_where(is_set, vconst(s, DT_U8, kept, n), vconst(s, DT_U8, zero, n));
+}
+
+static UOp *piece_field(Splitter *s, UOp *u, int a, int b) {
+    int n = b - a;
+    Field f;
+    if (u->op != OP_AND && u->op != OP_SHL && u->op != OP_SHR) return NULL;
+    if (u->dtype != DT_U8 || n < 4 || n > s->target->vector_bytes) return NULL;
+    for (int depth = 3; depth > 0; depth--) {
+        if (!field_of(s, u, a, b, depth, &f) || f.x == u) return NULL;
+        UOp *x = piece(s, f.x, a, b), *field = field_by_shift(s, &f, x, n);
+        if (!field) field = field_by_test(s, &f, x, n);
+        if (field) return field;
+    }
+    return NULL;
+}
+
+// ---------------------------------------------------------------- small integers in wide lanes
+
+static bool is_small_unsigned(const UOp *u) { return u->dtype == DT_U8 || u->dtype == DT_U16; }
+static bool is_bitwise(const UOp *u) { return u->op == OP_AND || u->op == OP_OR || u->op == OP_XOR || u->op == OP_SHL || u->op == OP_SHR; }
+
+// Whether lanes of u are shifted by different amounts, for which only wide lanes have an instruction.
+static bool shifts_apart(Splitter *s, UOp *u) {
+    if (!is_small_unsigned(u) || u->lanes > 64) return false;
+    if (u->op == OP_CAST) return shifts_apart(s, u->src[0]);
+    if (!is_bitwise(u)) return false;
+    int64_t amount[64];
+    bool is_shift = u->op == OP_SHL || u->op == OP_SHR;
+    if (is_shift && constants_of(s, u->src[1], 0, u->lanes, amount))
+        for (int i = 1; i < u->lanes; i++) if (amount[i] != amount[0]) return true;
+    return shifts_apart(s, u->src[0]) || (!is_shift && shifts_apart(s, u->src[1]));
+}
+
+// The value of u, made of small unsigned integers, computed as `wide`.
+static UOp *widened(Splitter *s, UOp *u, DType wide) {
+    bool keeps = false;
+    int64_t bits[64];
+    UOp *made;
+    if (u->lanes <= 64 && is_small_unsigned(u) && constants_of(s, u, 0, u->lanes, bits)) return vconst(s, wide, bits, u->lanes);
+    if (is_small_unsigned(u) && is_bitwise(u)) {
+        UOp *src[2] = {widened(s, u->src[0], wide), widened(s, u->src[1], wide)};
+        made = uop_new(s->graph, u->op, wide, u->lanes, src, 2, NULL, 0);
+        keeps = u->op != OP_SHL;
+    } else if (u->op == OP_CAST && is_small_unsigned(u) && is_small_unsigned(u->src[0])) made = widened(s, u->src[0], wide);
+    else return uop_cast(u, wide);
+    int64_t most = dtype_info[u->dtype].hi;
+    if (keeps || bounds_of(made).hi <= most) return made;
+    int64_t *mask = arena_new(s->arena, (size_t)u->lanes * sizeof *mask);
+    for (int i = 0; i < u->lanes; i++) mask[i] = most;
+    return uop_new(s->graph, OP_AND, wide, u->lanes, (UOp *[]){made, vconst(s, wide, mask, u->lanes)}, 2, NULL, 0);
+}
+
+// ---------------------------------------------------------------- elementwise
+
+static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
+    int widest = dtype_bytes(u->dtype), n = b - a;
+    for (int i = 0; i < u->n_src; i++) if (dtype_bytes(u->src[i]->dtype) > widest) widest = dtype_bytes(u->src[i]->dtype);
+    int native = s->target->vector_bytes / widest;
+    if (n > native) return runs(s, u, a, b, native);
+    if (n != power_below(n)) return halves(s, u, a, b);
+    UOp *field = piece_field(s, u, a, b);
+    if (field) return field;
+    bool is_widening = u->op == OP_CAST && (u->dtype == DT_I32 || u->dtype == DT_U32);
+    if (is_widening && n > 1 && s->target->vector_bytes >= 32 && shifts_apart(s, u->src[0])) return piece(s, widened(s, u->src[0], u->dtype), a, b);
+    int per_lane = u->op == OP_DOT4 ? 4 : 1;
+    UOp *src[3];
+    for (int i = 0; i < u->n_src; i++) {
+        int k = per_lane == 4 && i > 0 ? 4 : 1;
+        src[i] = piece(s, u->src[i], a * k, b * k);
+    }
+    // One amount for all lanes of a shift, one side for all lanes of a choice: what targets do well.
+    bool is_shift = u->op == OP_SHL || u->op == OP_SHR;
+    bool apart = n > 1 && is_shift && src[1]->op == OP_VCONST && !is_uniform(src[1]);
+    if (apart && (dtype_bytes(u->dtype) < 4 || s->target->vector_bytes < 32)) return halves(s, u, a, b);
+    if (u->op == OP_WHERE && is_constant(src[0])) {
+        if (!is_uniform(src[0])) return halves(s, u, a, b);
+        return src[0]->arg[0] ? src[1] : src[2];
+    }
+    if (u->op == OP_DOT4) unsigned_first(s, src);
+    UOp *made = uop_new(s->graph, u->op, u->dtype, n, src, u->n_src, u->arg, u->n_arg);
+    if (uop_is_poison(made)) BUG("vectorize %s: %s", op_info[u->op].name, made->message);
+    UOp *constant = fold_constants(s, made);
+    return constant ? constant : made;
+}
+
+static UOp *piece_lookup(Splitter *s, UOp *u, int a, int b) {
+    int native = native_lanes(s, u->dtype);
+    if (b - a > native) return runs(s, u, a, b, native);
+    UOp *src[2] = {piece(s, u->src[0], 0, u->src[0]->lanes), piece(s, u->src[1], a, b)};
+    return uop_new(s->graph, OP_LOOKUP, u->dtype, b - a, src, 2, NULL, 0);
+}
+
+static UOp *piece_of(Splitter *s, UOp *u, int a, int b) {
+    switch (op_info[u->op].kind) {
+    case KIND_UNARY: case KIND_BINARY: case KIND_TERNARY: case KIND_CONVERT: return piece_elementwise(s, u, a, b);
+    default: break;
+    }
+    switch (u->op) {
+    case OP_VCONST: return vconst(s, u->dtype, u->arg + a, b - a);
+    case OP_SHUFFLE: return piece_shuffle(s, u, a, b);
+    case OP_VCAT: return piece_vcat(s, u, a, b);
+    case OP_HFOLD: return piece_hfold(s, u, a, b);
+    case OP_LOOKUP: return piece_lookup(s, u, a, b);
+    case OP_LOAD:
+        if (reg_of(u->src[0])) return piece_reg_load(s, u, a, b);
+        if (b - a > native_lanes(s, u->dtype)) return runs(s, u, a, b, native_lanes(s, u->dtype));
+        return piece_load(s, u, a, b);
+    case OP_AFTER: return after_pieces(s, piece(s, u->src[0], 0, 1), u);
+    default: break;
+    }
+    CHECK(u->lanes == 1);
+    UOp **src = arena_new(s->arena, (size_t)(u->n_src + 1) * sizeof *src);
+    for (int i = 0; i < u->n_src; i++) src[i] = piece(s, u->src[i], 0, 1);
+    return uop_with_src(u, src);
+}
+
+static UOp *piece(Splitter *s, UOp *u, int a, int b) {
+    struct { const UOp *u; int64_t a, b; } key = {u, a, b};
+    UOp *known = map_get(&s->memo, &key, sizeof key);
+    if (known) return known;
+    CHECK(a >= 0 && b <= u->lanes && a < b);
+    int n = b - a;
+    UOp *made = n == power_below(n) ? piece_of(s, u, a, b) : runs(s, u, a, b, power_below(n));
+    CHECK(made->lanes == b - a);
+    map_put(&s->memo, &key, sizeof key, made);
+    return made;
+}
+
+// ---------------------------------------------------------------- statements
+
+static void store_pieces(Splitter *s, UOp *u, UOpList *out) {
+    UOp *value = u->src[1], *reg = reg_of(u->src[0]);
+    if (reg) {
+        RegPieces *r = reg_pieces(s, reg);
+        for (int i = 0; i < r->n; i++) {
+            UOp *index = uop_index(after_pieces(s, r->at[i].reg, u->src[0]->src[0]), uop_int(s->graph, DT_I32, 0));
+            push(s, out, uop_store(index, piece(s, value, r->at[i].first, r->at[i].first + r->at[i].lanes), NULL, 0));
+        }
+        return;
+    }
+    int native = native_lanes(s, value->dtype);
+    for (int k = 0; k < value->lanes;) {
+        int run = 1;
+        while (k + run < value->lanes && run < native && u->n_arg && u->arg[k + run] == u->arg[k] + run) run++;
+        run = power_below(run);
+        push(s, out, uop_store(offset_index(s, u->src[0], u->n_arg ? u->arg[k] : 0), piece(s, value, k, k + run), NULL, 0));
+        k += run;
+    }
+}
+
+static UOpList *statements(Splitter *s, UOp *u) {
+    UOpList *known = uop_map_get(&s->statements, u);
+    if (known) return known;
+    UOpList *out = arena_new(s->arena, sizeof *out), inner = {0};
+    int n_stores = u->op == OP_END ? (int)u->arg[0] : 1, first_range = u->op == OP_END ? n_stores : 2;
+    if (u->op == OP_STORE) store_pieces(s, u, &inner);
+    else for (int i = 0; i < n_stores; i++) {
+        UOpList *sub = statements(s, u->src[i]);
+        for (size_t k = 0; k < sub->len; k++) push(s, &inner, sub->at[k]);
+    }
+    if (first_range == u->n_src) *out = inner;
+    else {
+        int64_t count = (int64_t)inner.len;
+        for (int i = first_range; i < u->n_src; i++) push(s, &inner, piece(s, u->src[i], 0, 1));
+        push(s, out, uop_new(s->graph, OP_END, DT_VOID, 1, inner.at, (int)inner.len, &count, 1));
+    }
+    uop_map_put(&s->statements, u, out);
+    return out;
+}
+
+UOp *vectorize(UOp *sink, const Target *target) {
+    Splitter s = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
+    map_init(&s.memo, s.arena);
+    uop_map_init(&s.statements, s.arena);
+    uop_map_init(&s.regs, s.arena);
+    UOpList all = {0};
+    for (int i = 0; i < sink->n_src; i++) {
+        UOpList *list = statements(&s, sink->src[i]);
+        for (size_t k = 0; k < list->len; k++) push(&s, &all, list->at[k]);
+    }
+    return uop_sink(s.graph, all.at, (int)all.len);
+}

@@ -1,0 +1,81 @@
+// engine: buffers and the device. See engine.h; compiling stands in program.c and step.c.
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_private.h"
+#include "ir/verify.h"
+
+bool engine_open(Engine **out, const char *device_name, const char *target, int threads, Error *err) {
+    const Device *device = device_find(device_name ? device_name : "cpu");
+    *out = NULL;
+    if (!device) return fail(err, LATHE_BAD_REQUEST, "no device '%s'; `lathe env` lists those of this build", device_name);
+    Engine *e = calloc(1, sizeof *e);
+    if (!e) return fail(err, LATHE_NO_MEMORY, "no memory for the engine");
+    e->device = device;
+    e->arena = arena_create();
+    map_init(&e->programs, e->arena);
+    if (!device->open(&e->state, target, threads, err)) {
+        arena_destroy(e->arena);
+        free(e);
+        return false;
+    }
+    device->describe_target(e->state, &e->target);
+    // Where passes are to be verified every kernel must go through them.
+    if (device->dialect && !device->runs_linear && !verify_wanted()) e->sources = source_cache_open();
+    *out = e;
+    return true;
+}
+
+void engine_close(Engine *e) {
+    if (!e) return;
+    for (size_t i = 0; i < e->compiled.len; i++) {
+        if (e->compiled.at[i]->program) e->device->unload(e->state, e->compiled.at[i]->program);
+        arena_destroy(e->compiled.at[i]->arena);
+    }
+    for (size_t i = 0; i < e->buffers.len; i++)
+        if (e->buffers.at[i].is_owned) e->device->release(e->state, e->buffers.at[i].at, e->buffers.at[i].nbytes);
+    source_cache_close(e->sources);
+    e->device->close(e->state);
+    arena_destroy(e->arena);
+    free(e);
+}
+
+const Device *engine_device(const Engine *e) { return e->device; }
+int engine_threads(const Engine *e) { return e->device->threads(e->state); }
+const Target *engine_target(const Engine *e) { return &e->target; }
+int engine_generated_count(const Engine *e) { return e->n_generated; }
+double engine_compile_seconds(const Engine *e) { return (double)e->compile_us / 1e6; }
+
+static bool buffer_add(Engine *e, Buffer b, int64_t *id) {
+    vec_push(e->arena, &e->buffers, b);
+    *id = (int64_t)e->buffers.len - 1;
+    return true;
+}
+
+bool engine_buffer_alloc(Engine *e, size_t nbytes, int64_t *id, Error *err) {
+    void *at = e->device->alloc(e->state, nbytes);
+    if (!at) return fail(err, LATHE_NO_MEMORY, "%s: no memory for %zu more bytes; choose a smaller --context or model", e->device->name, nbytes);
+    return buffer_add(e, (Buffer){at, nbytes, true}, id);
+}
+
+bool engine_buffer_wrap(Engine *e, const void *data, size_t nbytes, int64_t *id, Error *err) {
+    if (e->device->has_host_memory) return buffer_add(e, (Buffer){(void *)(uintptr_t)data, nbytes, false}, id);
+    TRY(engine_buffer_alloc(e, nbytes, id, err));
+    engine_buffer_write(e, *id, 0, data, nbytes);
+    return true;
+}
+
+static Buffer *buffer_range(Engine *e, int64_t id, size_t offset, size_t nbytes) {
+    CHECK(id >= 0 && id < (int64_t)e->buffers.len);
+    Buffer *b = &e->buffers.at[id];
+    CHECK(offset <= b->nbytes && nbytes <= b->nbytes - offset);
+    return b;
+}
+
+void engine_buffer_write(Engine *e, int64_t id, size_t offset, const void *data, size_t nbytes) {
+    e->device->upload(e->state, (char *)buffer_range(e, id, offset, nbytes)->at + offset, data, nbytes);
+}
+
+void engine_buffer_read(Engine *e, int64_t id, size_t offset, void *data, size_t nbytes) {
+    e->device->download(e->state, data, (char *)buffer_range(e, id, offset, nbytes)->at + offset, nbytes);
+}

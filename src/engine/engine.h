@@ -1,0 +1,53 @@
+// engine: the whole way down: graph → kernels → programs → launch. The only folder that knows it.
+// In: tensor graphs over the engine's buffers. Out: a Step, compiled once, run again and again without building
+// nodes or allocating. Invariant: buffers are named by ids that hold for all graphs of one engine.
+// Example: Step *s; TRY(engine_compile(e, &y, 1, &s, err)); TRY(step_run(s, err)); step_read(s, 0, out);
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "runtime/device.h"
+#include "tensor/tensor.h"
+
+typedef struct Engine Engine;
+typedef struct Step Step;
+
+// device: a row of devices.c (NULL: cpu). target: NULL or "native". threads: 0 for all CPUs.
+bool engine_open(Engine **engine, const char *device, const char *target, int threads, Error *err) MUST_CHECK;
+void engine_close(Engine *engine);
+const Device *engine_device(const Engine *engine);
+int engine_threads(const Engine *engine);
+const Target *engine_target(const Engine *engine);
+
+// Buffers. alloc: zeroed device memory. wrap: host memory that outlives the engine, readable 4,096 bytes behind
+// its end; used in place where the device has host memory, copied else.
+bool engine_buffer_alloc(Engine *engine, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
+bool engine_buffer_wrap(Engine *engine, const void *data, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
+void engine_buffer_write(Engine *engine, int64_t id, size_t offset, const void *data, size_t nbytes);
+void engine_buffer_read(Engine *engine, int64_t id, size_t offset, void *data, size_t nbytes);
+
+// outputs: values (each gets a buffer of its own) or AFTER nodes (their stores are done). Reports the first poison.
+// All nodes belong to one graph, which may die after the call.
+bool engine_compile(Engine *engine, Tensor *outputs, int n, Step **step, Error *err) MUST_CHECK;
+bool step_run(Step *step, Error *err) MUST_CHECK;
+int64_t step_output_buffer(const Step *step, int output);             // the buffer id of output i
+size_t step_output_bytes(const Step *step, int output);
+void step_destroy(Step *step);
+
+// What a step consists of, for profile and tests.
+typedef struct StageInfo {
+    const char *name;          // kernel name: role, shape, hash
+    const char *source;        // rendered text
+    int program;               // index of its distinct kernel
+    long tiles;
+    uint64_t bytes;            // read + written by the whole stage; of gathered rows only as many as it gathers
+    bool needs_barrier;
+} StageInfo;
+int step_stage_count(const Step *step);
+StageInfo step_stage(const Step *step, int i);
+int step_distinct_count(const Step *step);
+int engine_generated_count(const Engine *engine);                     // kernels that went through codegen: neither known nor kept by an earlier run
+double engine_compile_seconds(const Engine *engine);                  // spent in schedule, codegen and the compiler so far
+// Runs once with a time for each stage (step_stage_count entries, µs).
+bool step_run_timed(Step *step, uint64_t *stage_us, Error *err) MUST_CHECK;

@@ -1,0 +1,37 @@
+// engine_private: what the files of engine/ share.
+#pragma once
+#include "base/map.h"
+#include "base/vec.h"
+#include "engine/engine.h"
+#include "runtime/source_cache.h"
+#include "schedule/schedule.h"
+
+typedef struct Buffer { void *at; size_t nbytes; bool is_owned; } Buffer;
+
+// One distinct kernel: compiled once an engine, whatever steps use it.
+typedef struct Compiled {
+    Arena *arena;              // holds the linear program where the device runs that; else NULL
+    UOpList linear;
+    const char *name, *source;
+    int n_params;
+    int64_t traffic;           // bytes of its buffers that it touches; 0: not known yet
+    Program *program;          // NULL until its batch is compiled
+} Compiled;
+
+struct Engine {
+    const Device *device;
+    DeviceState *state;
+    Target target;
+    Arena *arena;
+    VEC(Buffer) buffers;       // by id
+    Map programs;              // canonical key → Compiled *
+    SourceCache *sources;      // NULL: every new kernel goes through codegen
+    VEC(Compiled *) compiled;
+    uint64_t compile_us;
+    int n_generated;           // kernels that went through codegen
+};
+
+// program.c. kernel → Compiled, known or new; new ones are compiled by program_batch. own: the arena that the kernel
+// lies on; a new Compiled may take it over (then *own is NULL).
+bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled **out, Error *err) MUST_CHECK;
+bool program_batch(Engine *e, Error *err) MUST_CHECK;

@@ -1,0 +1,225 @@
+// step: a graph becomes a table of stages that workers run again and again.
+// In: outputs of a tensor graph. Out: a Step whose parameters are final addresses.
+// Invariant: step_run builds no node and calls no allocator.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "base/settings.h"
+#include "engine/engine_private.h"
+
+struct Step {
+    Engine *engine;
+    Arena *arena;
+    Stage *stages;
+    Compiled **kernels;
+    uint64_t *bytes;
+    int n_stages, n_distinct, n_outputs;
+    int64_t *output_ids;
+    size_t *output_bytes;
+    void *block;               // temporaries
+    size_t block_bytes;
+};
+
+typedef struct Builder {
+    Engine *engine;
+    Schedule schedule;
+    Canonical *kernels;
+    Compiled **compiled;
+    int n_kernels;
+    int *phase;                // of each kernel: barriers before it
+    bool *needs_barrier;
+} Builder;
+
+static int64_t bytes_of(void *context, int64_t id) {
+    Builder *b = context;
+    Temp *temp = schedule_temp_find(&b->schedule, id);
+    if (temp) return temp->count * dtype_bytes(temp->dtype);
+    CHECK(id >= 0 && id < (int64_t)b->engine->buffers.len);
+    return (int64_t)b->engine->buffers.at[id].nbytes;
+}
+
+// Stages need a barrier where they read what an earlier one since the last barrier writes, or write what it touches.
+// Several that write one temporary write parts of it that do not overlap.
+static void find_barriers(Builder *b, Arena *arena) {
+    enum { READ = 1, WRITTEN = 2 };
+    Map touched;
+    map_init(&touched, arena);
+    int phase = 0;
+    for (int k = 0; k < b->n_kernels; k++) {
+        Canonical *c = &b->kernels[k];
+        bool conflict = false;
+        for (int i = 0; i < c->n_slots; i++) {
+            uintptr_t how = (uintptr_t)map_get(&touched, &c->buffers[i], sizeof c->buffers[i]);
+            bool is_temp = schedule_temp_find(&b->schedule, c->buffers[i]);
+            conflict |= (how & WRITTEN && (c->is_read[i] || !is_temp)) || (how & READ && c->is_written[i]);
+        }
+        if (conflict) {
+            map_init(&touched, arena);
+            phase++;
+        }
+        for (int i = 0; i < c->n_slots; i++) {
+            uintptr_t how = (uintptr_t)map_get(&touched, &c->buffers[i], sizeof c->buffers[i]);
+            how |= (c->is_written[i] ? WRITTEN : 0) | (c->is_read[i] ? READ : 0);
+            map_put(&touched, &c->buffers[i], sizeof c->buffers[i], (void *)how);
+        }
+        b->needs_barrier[k] = conflict;
+        b->phase[k] = phase;
+    }
+}
+
+// Offsets of the temporaries that are not outputs; outputs get buffers of the engine.
+static bool place_temps(Builder *b, Step *s, int64_t *offset, Error *err) {
+    int n = (int)b->schedule.temps.len;
+    int64_t *nbytes = arena_new(s->arena, (size_t)(n + 1) * sizeof *nbytes);
+    int *first = arena_new(s->arena, (size_t)(n + 1) * sizeof *first), *last = arena_new(s->arena, (size_t)(n + 1) * sizeof *last);
+    for (int i = 0; i < n; i++) first[i] = INT32_MAX, last[i] = -1;
+    for (int k = 0; k < b->n_kernels; k++)
+        for (int i = 0; i < b->kernels[k].n_slots; i++) {
+            int64_t t = b->kernels[k].buffers[i] - FIRST_TEMP_ID;
+            if (t < 0 || t >= n) continue;
+            if (b->phase[k] < first[t]) first[t] = b->phase[k];
+            if (b->phase[k] > last[t]) last[t] = b->phase[k];
+        }
+    for (int i = 0; i < n; i++) {
+        bool unused = last[i] < 0 || b->schedule.temps.at[i].is_output;
+        nbytes[i] = unused ? 0 : bytes_of(b, FIRST_TEMP_ID + i);
+        if (unused) first[i] = 1, last[i] = 0;
+    }
+    s->block_bytes = (size_t)memory_plan(s->arena, nbytes, first, last, n, offset);
+    if (s->block_bytes == 0) return true;
+    s->block = s->engine->device->alloc(s->engine->state, s->block_bytes);
+    return s->block || fail(err, LATHE_NO_MEMORY, "no memory for %zu bytes of activations; use smaller chunks", s->block_bytes);
+}
+
+static bool place_outputs(Builder *b, Step *s, Error *err) {
+    for (int i = 0; i < s->n_outputs; i++) {
+        int64_t id = b->schedule.output_ids[i];
+        Temp *temp = schedule_temp_find(&b->schedule, id);
+        s->output_ids[i] = id;
+        if (!temp) { s->output_bytes[i] = id >= 0 ? (size_t)bytes_of(b, id) : 0; continue; }
+        s->output_bytes[i] = (size_t)bytes_of(b, id);
+        bool shared = false;
+        for (int k = 0; k < i && !shared; k++)
+            if (b->schedule.output_ids[k] == id) s->output_ids[i] = s->output_ids[k], shared = true;
+        if (!shared) TRY(engine_buffer_alloc(s->engine, s->output_bytes[i], &s->output_ids[i], err));
+    }
+    return true;
+}
+
+static void *address_of(Builder *b, Step *s, const int64_t *offset, int64_t id) {
+    Temp *temp = schedule_temp_find(&b->schedule, id);
+    if (!temp) return s->engine->buffers.at[id].at;
+    if (!temp->is_output) return (char *)s->block + offset[id - FIRST_TEMP_ID];
+    for (int i = 0; i < s->n_outputs; i++)
+        if (b->schedule.output_ids[i] == id) return s->engine->buffers.at[s->output_ids[i]].at;
+    BUG("an output without a buffer");
+}
+
+static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
+    Engine *e = b->engine;
+    KernelList kernels;
+    TRY(schedule_kernels(&b->schedule, &kernels, err));
+    b->n_kernels = (int)kernels.len;
+    b->kernels = arena_new(arena, (kernels.len + 1) * sizeof *b->kernels);
+    b->compiled = arena_new(arena, (kernels.len + 1) * sizeof *b->compiled);
+    b->phase = arena_new(arena, (kernels.len + 1) * sizeof *b->phase);
+    b->needs_barrier = arena_new(arena, (kernels.len + 1) * sizeof *b->needs_barrier);
+    Arena *own = NULL;
+    bool ok = true;
+    for (size_t k = 0; k < kernels.len && ok; k++) {
+        if (!own) own = arena_create();
+        arena_reset(own);
+        Canonical *c = &b->kernels[k];
+        *c = canonicalize(own, &kernels.at[k], bytes_of, b);
+        int64_t *buffers = arena_copy(arena, c->buffers, (size_t)c->n_slots * sizeof *buffers);
+        bool *is_written = arena_copy(arena, c->is_written, (size_t)c->n_slots * sizeof *is_written);
+        bool *is_read = arena_copy(arena, c->is_read, (size_t)c->n_slots * sizeof *is_read);
+        ok = program_prepare(e, c, &own, &b->compiled[k], err);
+        c->buffers = buffers, c->is_written = is_written, c->is_read = is_read;
+        if (ok && b->compiled[k]->traffic == 0) {   // equal kernels have buffers of equal length, and so equal traffic
+            ArenaMark mark = arena_mark(arena);
+            b->compiled[k]->traffic = kernel_traffic(arena, &kernels.at[k], bytes_of, b);
+            arena_release(arena, mark);
+        }
+    }
+    arena_destroy(own);
+    TRY(ok);
+    find_barriers(b, arena);
+    return program_batch(e, err);
+}
+
+static bool fill_stages(Builder *b, Step *s, Error *err) {
+    int64_t *offset = arena_new(s->arena, (b->schedule.temps.len + 1) * sizeof *offset);
+    TRY(place_outputs(b, s, err));
+    TRY(place_temps(b, s, offset, err));
+    s->n_stages = b->n_kernels;
+    s->stages = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->stages);
+    s->kernels = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->kernels);
+    s->bytes = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->bytes);
+    for (int k = 0; k < s->n_stages; k++) {
+        Canonical *c = &b->kernels[k];
+        void **params = arena_new(s->arena, (size_t)(c->n_slots + 1) * sizeof *params);
+        for (int i = 0; i < c->n_slots; i++) params[i] = address_of(b, s, offset, c->buffers[i]);
+        s->bytes[k] = (uint64_t)b->compiled[k]->traffic;
+        s->stages[k] = (Stage){b->compiled[k]->program, params, (long)c->tiles, 1, b->needs_barrier[k]};
+        s->kernels[k] = b->compiled[k];
+        bool seen = false;
+        for (int i = 0; i < k && !seen; i++) seen = s->kernels[i] == s->kernels[k];
+        s->n_distinct += !seen;
+    }
+    return true;
+}
+
+bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
+    uint64_t started = time_us();
+    *out = NULL;
+    Step *s = calloc(1, sizeof *s);
+    if (!s) return fail(err, LATHE_NO_MEMORY, "no memory for a step");
+    *s = (Step){.engine = e, .arena = arena_create(), .n_outputs = n};
+    s->output_ids = arena_new(s->arena, (size_t)n * sizeof *s->output_ids);
+    s->output_bytes = arena_new(s->arena, (size_t)n * sizeof *s->output_bytes);
+    Arena *arena = arena_create();
+    Builder b = {.engine = e};
+    bool ok = schedule_build(&b.schedule, arena, outputs, n, err) && compile_kernels(&b, arena, err) && fill_stages(&b, s, err);
+    arena_destroy(arena);
+    e->compile_us += time_us() - started;
+    if (!ok) {
+        step_destroy(s);
+        return false;
+    }
+    *out = s;
+    return true;
+}
+
+bool step_run(Step *s, Error *err) {
+    return s->engine->device->run(s->engine->state, s->stages, s->n_stages, NULL, err);
+}
+
+bool step_run_timed(Step *s, uint64_t *stage_us, Error *err) {
+    StepStats stats = {stage_us};
+    return s->engine->device->run(s->engine->state, s->stages, s->n_stages, &stats, err);
+}
+
+int64_t step_output_buffer(const Step *s, int output) { return s->output_ids[output]; }
+size_t step_output_bytes(const Step *s, int output) { return s->output_bytes[output]; }
+int step_stage_count(const Step *s) { return s->n_stages; }
+int step_distinct_count(const Step *s) { return s->n_distinct; }
+
+StageInfo step_stage(const Step *s, int i) {
+    int index = 0;   // distinct kernels before the first stage of this one
+    for (int k = 0; s->kernels[k] != s->kernels[i]; k++) {
+        bool seen = false;
+        for (int j = 0; j < k && !seen; j++) seen = s->kernels[j] == s->kernels[k];
+        index += !seen;
+    }
+    return (StageInfo){s->kernels[i]->name, s->kernels[i]->source, index, s->stages[i].tiles, s->bytes[i], s->stages[i].needs_barrier};
+}
+
+void step_destroy(Step *s) {
+    if (!s) return;
+    if (s->block) s->engine->device->release(s->engine->state, s->block, s->block_bytes);
+    arena_destroy(s->arena);
+    free(s);
+}

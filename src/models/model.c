@@ -1,0 +1,410 @@
+// model: a plan on an engine and its compiled steps. See model.h.
+#include "models/model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/settings.h"
+#include "models/plan.h"
+
+// Compiled numbers of rows. Prompts use every second one, so that a prompt of any length needs few programs.
+static const struct {
+    int rows;
+    bool is_for_prompts;
+} row_sizes[] = {
+    {1, true},  {2, false}, {4, true},   {8, false},
+    {16, true}, {64, true}, {256, true}, {MODEL_ROWS_MAX, true},
+};
+enum { N_SIZES = sizeof row_sizes / sizeof *row_sizes, FEW_ROWS = 16 };
+
+typedef struct Sampler {
+    int64_t counts, allowed; // i32, u8 [slots, vocab]
+    int64_t params, words;
+    int64_t row, slot;       // i32 [1]: which logits, whose counts
+    Step *steps[SAMPLING_VARIANTS];
+} Sampler;
+
+struct Model {
+    Arena *arena;
+    Engine *engine;
+    ModelPlan *plan;
+    BufferHost host;
+    int chunk;
+    Step *steps[N_SIZES][2]; // [.][0]: fills caches only; [.][1]: logits too
+    int64_t few_logits;      // f32 [FEW_ROWS, vocab]
+    int64_t many_logits;     // f32 [MODEL_ROWS_MAX, vocab]; −1 until it is needed
+    int64_t last_logits;     // the one that the last step wrote
+    Sampler sampler;
+};
+
+// ---------------------------------------------------------------- the engine as a BufferHost
+
+static bool engine_alloc(void *context, size_t nbytes, int64_t *id, Error *err) {
+    return engine_buffer_alloc(context, nbytes, id, err);
+}
+static bool engine_wrap(void *context, const void *data, size_t nbytes, int64_t *id, Error *err) {
+    return engine_buffer_wrap(context, data, nbytes, id, err);
+}
+static void engine_write(void *context, int64_t id, size_t offset, const void *data,
+                         size_t nbytes) {
+    engine_buffer_write(context, id, offset, data, nbytes);
+}
+
+// ---------------------------------------------------------------- loading
+
+static bool check_options(const ModelOptions *o, Error *err) {
+    if (o->slots < 0 || o->slots > MODEL_SLOTS_MAX)
+        return fail(err, LATHE_BAD_REQUEST, "%d slots: 1 to %d can be had", o->slots,
+                    MODEL_SLOTS_MAX);
+    if (o->chunk < 0 || o->chunk > MODEL_CHUNK_MAX)
+        return fail(err, LATHE_BAD_REQUEST, "a chunk of %d rows: 1 to %d can be had", o->chunk,
+                    MODEL_CHUNK_MAX);
+    return true;
+}
+
+static bool sampler_open(Model *m, Error *err) {
+    Sampler *s = &m->sampler;
+    size_t cells = (size_t)m->plan->slots * (size_t)m->plan->config->vocab;
+    TRY(engine_buffer_alloc(m->engine, cells * sizeof(int32_t), &s->counts, err));
+    TRY(engine_buffer_alloc(m->engine, cells, &s->allowed, err));
+    TRY(engine_buffer_alloc(m->engine, SAMPLE_PARAMS * sizeof(float), &s->params, err));
+    TRY(engine_buffer_alloc(m->engine, SAMPLE_WORDS * sizeof(uint32_t), &s->words, err));
+    TRY(engine_buffer_alloc(m->engine, sizeof(int32_t), &s->row, err));
+    TRY(engine_buffer_alloc(m->engine, sizeof(int32_t), &s->slot, err));
+    for (int i = 0; i < m->plan->slots; i++) model_set_allowed(m, i, NULL);
+    return true;
+}
+
+static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error *err) {
+    PlanOptions plan = {.is_exact = options->exact,
+                        .context = options->context,
+                        .cache_type = options->cache_type,
+                        .slots = options->slots ? options->slots : 1};
+    TRY(check_options(options, err));
+    m->host = (BufferHost){m->engine, engine_alloc, engine_wrap, engine_write};
+    m->chunk = options->chunk ? options->chunk : MODEL_CHUNK;
+    TRY(plan_create(&m->plan, m->arena, gguf, &plan, &m->host, err));
+    size_t row = (size_t)m->plan->config->vocab * sizeof(float);
+    TRY(engine_buffer_alloc(m->engine, FEW_ROWS * row, &m->few_logits, err));
+    m->many_logits = -1;
+    m->last_logits = m->few_logits;
+    return sampler_open(m, err);
+}
+
+bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOptions *options,
+                Error *err) {
+    Arena *arena = arena_create();
+    Model *m = arena_new(arena, sizeof *m);
+    m->arena = arena;
+    m->engine = engine;
+    *model = NULL;
+    if (!load(m, gguf, options, err)) {
+        arena_destroy(arena);
+        return false;
+    }
+    *model = m;
+    return true;
+}
+
+void model_free(Model *m) {
+    if (!m) return;
+    for (int i = 0; i < N_SIZES; i++)
+        for (int k = 0; k < 2; k++)
+            if (m->steps[i][k]) step_destroy(m->steps[i][k]);
+    for (int i = 0; i < SAMPLING_VARIANTS; i++)
+        if (m->sampler.steps[i]) step_destroy(m->sampler.steps[i]);
+    arena_destroy(m->arena);
+}
+
+const ModelConfig *model_config(const Model *m) { return m->plan->config; }
+int64_t model_vocab_size(const Model *m) { return m->plan->config->vocab; }
+int64_t model_context(const Model *m) { return m->plan->context; }
+int64_t model_cache_bytes_per_token(const Model *m) { return plan_cache_bytes_per_token(m->plan); }
+int model_slots(const Model *m) { return (int)m->plan->slots; }
+Engine *model_engine(const Model *m) { return m->engine; }
+int64_t model_bytes_per_token(const Model *m) {
+    return weights_bytes_per_token(&m->plan->weights, m->plan->config);
+}
+
+// ---------------------------------------------------------------- steps
+
+// Stores rows in the first rows of a logits buffer.
+static Tensor keep_logits(Graph *g, int64_t buffer, int64_t capacity, Tensor logits) {
+    Tensor all = tensor_buffer(g, buffer, DT_F32, 0, 0, dims(capacity, tensor_size(logits, 1)));
+    return tensor_assign(all, tensor_slice(all, 0, 0, tensor_size(logits, 0)), logits);
+}
+
+static bool logits_buffer(Model *m, int rows, int64_t *id, Error *err) {
+    size_t nbytes = (size_t)MODEL_ROWS_MAX * (size_t)m->plan->config->vocab * sizeof(float);
+    if (rows > FEW_ROWS && m->many_logits < 0)
+        TRY(engine_buffer_alloc(m->engine, nbytes, &m->many_logits, err));
+    *id = rows > FEW_ROWS ? m->many_logits : m->few_logits;
+    return true;
+}
+
+static bool compile_rows(Model *m, int size, bool want_logits, Error *err) {
+    int rows = row_sizes[size].rows;
+    int64_t buffer = -1;
+    if (want_logits) TRY(logits_buffer(m, rows, &buffer, err));
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    TransformerGraph t;
+    transformer_build(g, m->plan, rows, &t);
+    Tensor kept = want_logits ? keep_logits(g, buffer, rows > FEW_ROWS ? MODEL_ROWS_MAX : FEW_ROWS,
+                                            t.logits)
+                              : NULL;
+    bool is_done = engine_compile(m->engine, want_logits ? &kept : t.cached,
+                                  want_logits ? 1 : t.n_cached, &m->steps[size][want_logits], err);
+    arena_destroy(arena);
+    return is_done;
+}
+
+// The smallest compiled number of rows that holds n.
+static int size_for(int n) {
+    int i = 0;
+    while (row_sizes[i].rows < n) i++;
+    return i;
+}
+
+// With LATHE_JIT=0 no step is kept: each run schedules its graph anew.
+static void forget_unless_replayed(Step **step) {
+    if (!*step || setting_int(SETTING_JIT)) return;
+    step_destroy(*step);
+    *step = NULL;
+}
+
+static bool rows_step(Model *m, int n, bool want_logits, Step **step, Error *err) {
+    int size = size_for(n);
+    if (row_sizes[size].rows == 1)
+        want_logits = true; // one program less for a head that is cheap here
+    Step **kept = &m->steps[size][want_logits];
+    forget_unless_replayed(kept);
+    if (!*kept) TRY(compile_rows(m, size, want_logits, err));
+    *step = *kept;
+    return true;
+}
+
+bool model_step(Model *m, int n, Step **step, Error *err) {
+    if (n < 1 || n > MODEL_ROWS_MAX)
+        return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+    return rows_step(m, n, true, step, err);
+}
+
+// Padding rows belong to the scratch sequence, each at a position (so at a cell) of its own.
+static void write_rows(Model *m, const int32_t *tokens, const int32_t *positions,
+                       const int32_t *slots, int n) {
+    int32_t token[MODEL_ROWS_MAX], position[MODEL_ROWS_MAX], sequence[MODEL_ROWS_MAX];
+    int padded = row_sizes[size_for(n)].rows;
+    int spread = m->plan->context < KV_PAGE ? (int)m->plan->context : KV_PAGE;
+    for (int i = 0; i < padded; i++) {
+        token[i] = i < n ? tokens[i] : 0;
+        position[i] = i < n ? positions[i] : i % spread;
+        sequence[i] = i < n ? slots[i] : (int32_t)m->plan->slots;
+    }
+    size_t nbytes = (size_t)padded * sizeof(int32_t);
+    engine_buffer_write(m->engine, m->plan->token, 0, token, nbytes);
+    engine_buffer_write(m->engine, m->plan->position, 0, position, nbytes);
+    engine_buffer_write(m->engine, m->plan->sequence, 0, sequence, nbytes);
+}
+
+bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, const int32_t *slots,
+                   int n, bool want_logits, Error *err) {
+    Step *step;
+    if (n < 1 || n > MODEL_ROWS_MAX)
+        return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+    for (int i = 0; i < n; i++) {
+        if (tokens[i] < 0 || tokens[i] >= m->plan->config->vocab)
+            return fail(err, LATHE_BAD_REQUEST,
+                        "the token %d is outside of the vocabulary (0 to %lld)", tokens[i],
+                        (long long)m->plan->config->vocab - 1);
+        if (positions[i] < 0 || positions[i] >= m->plan->context)
+            return fail(err, LATHE_BAD_REQUEST,
+                        "the position %d is outside of the context of %lld: ask for a larger "
+                        "--context",
+                        positions[i], (long long)m->plan->context);
+        if (slots[i] < 0 || slots[i] >= m->plan->slots)
+            return fail(err, LATHE_BAD_REQUEST, "the slot %d is outside of 0 to %lld", slots[i],
+                        (long long)m->plan->slots - 1);
+    }
+    TRY(rows_step(m, n, want_logits, &step, err));
+    write_rows(m, tokens, positions, slots, n);
+    TRY(step_run(step, err));
+    if (want_logits)
+        m->last_logits = row_sizes[size_for(n)].rows > FEW_ROWS ? m->many_logits : m->few_logits;
+    return true;
+}
+
+void model_logits(Model *m, int row, float *out) {
+    size_t nbytes = (size_t)m->plan->config->vocab * sizeof(float);
+    engine_buffer_read(m->engine, m->last_logits, (size_t)row * nbytes, out, nbytes);
+}
+
+// ---------------------------------------------------------------- when numbers go wrong
+
+// 1 where any value of the first n rows is NaN or infinite, i32 [].
+static Tensor has_bad_value(Tensor hidden, int n) {
+    Tensor x = tensor_abs(tensor_slice(hidden, 0, 0, n));
+    Tensor is_fine = tensor_less(x, tensor_const(x->graph, DT_F32, INFINITY));
+    return tensor_reduce(MONOID_MAX, 1, tensor_cast(tensor_unary(OP_NOT, is_fine), DT_I32),
+                         dims(0, 1));
+}
+
+// Runs the rows that still stand in the input buffers once more and names the first block with a bad value.
+static bool fail_not_finite(Model *m, int n, Error *err) {
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    TransformerGraph t;
+    Step *step = NULL;
+    int blocks = m->plan->config->n_blocks, first = 0;
+    transformer_build(g, m->plan, row_sizes[size_for(n)].rows, &t);
+    Tensor *flags = arena_new(arena, (size_t)blocks * sizeof *flags);
+    for (int i = 0; i < blocks; i++) flags[i] = has_bad_value(t.hidden[i], n);
+    bool is_done = engine_compile(m->engine, flags, blocks, &step, err) && step_run(step, err);
+    for (; is_done && first < blocks; first++) {
+        int32_t flag;
+        engine_buffer_read(m->engine, step_output_buffer(step, first), 0, &flag, sizeof flag);
+        if (flag) break;
+    }
+    if (step) step_destroy(step);
+    arena_destroy(arena);
+    if (!is_done) return false;
+    if (first == blocks)
+        return fail(err, LATHE_BAD_FILE,
+                    "the logits have a NaN or an infinity, which the output head or the last norm "
+                    "made: are the file's weights damaged? (lathe check looks)");
+    return fail(err, LATHE_BAD_FILE,
+                "the logits have a NaN or an infinity; block %d (of 0 to %d) is the first to make "
+                "one: are the file's weights damaged? (lathe check looks)",
+                first, blocks - 1);
+}
+
+static bool row_is_finite(const float *row, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(row[i])) return false;
+    return true;
+}
+
+// ---------------------------------------------------------------- prompts
+
+// How many of n rows to run next: all that are left where they fill more than half of a compiled number, else the
+// largest one that they fill.
+static int rows_next(const Model *m, int64_t n) {
+    int most = n < m->chunk ? (int)n : m->chunk, fill = 1;
+    for (int i = 0; i < N_SIZES; i++) {
+        if (!row_sizes[i].is_for_prompts) continue;
+        if (row_sizes[i].rows >= most) return most * 2 > row_sizes[i].rows ? most : fill;
+        fill = row_sizes[i].rows;
+    }
+    return fill;
+}
+
+static bool eval_chunk(Model *m, int slot, const int32_t *tokens, int n, int64_t position,
+                       bool want_logits, Error *err) {
+    int32_t positions[MODEL_ROWS_MAX], slots[MODEL_ROWS_MAX];
+    for (int i = 0; i < n; i++) positions[i] = (int32_t)(position + i), slots[i] = slot;
+    return model_forward(m, tokens, positions, slots, n, want_logits, err);
+}
+
+static bool check_range(const Model *m, const int32_t *tokens, int64_t n, int64_t position0,
+                        Error *err) {
+    if (n < 1) return fail(err, LATHE_BAD_REQUEST, "no tokens to evaluate");
+    if (position0 < 0 || n > m->plan->context - position0)
+        return fail(err, LATHE_BAD_REQUEST,
+                    "%lld tokens from position %lld on do not fit the context of %lld: ask for a "
+                    "larger --context",
+                    (long long)n, (long long)position0, (long long)m->plan->context);
+    for (int64_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= m->plan->config->vocab)
+            return fail(err, LATHE_BAD_REQUEST,
+                        "the token %d is outside of the vocabulary (0 to %lld)", tokens[i],
+                        (long long)m->plan->config->vocab - 1);
+    return true;
+}
+
+bool model_eval(Model *m, int slot, const int32_t *tokens, int64_t n, int64_t position0,
+                LogitRows rows, float *logits, Error *err) {
+    int64_t vocab = m->plan->config->vocab, done = 0, before_last = rows == LOGITS_LAST ? n - 1 : n;
+    TRY(check_range(m, tokens, n, position0, err));
+    while (done < before_last) {
+        int take = rows_next(m, before_last - done);
+        TRY(eval_chunk(m, slot, tokens + done, take, position0 + done, rows == LOGITS_ALL, err));
+        for (int i = 0; i < take && rows == LOGITS_ALL; i++) {
+            float *row = logits + (done + i) * vocab;
+            model_logits(m, i, row);
+            if (!row_is_finite(row, vocab)) return fail_not_finite(m, take, err);
+        }
+        done += take;
+    }
+    if (rows != LOGITS_LAST) return true;
+    TRY(eval_chunk(m, slot, tokens + n - 1, 1, position0 + n - 1, true, err));
+    if (!logits) return true;
+    model_logits(m, 0, logits);
+    return row_is_finite(logits, vocab) ? true : fail_not_finite(m, 1, err);
+}
+
+// ---------------------------------------------------------------- sampling
+
+static bool compile_sampler(Model *m, int parts, Error *err) {
+    Sampler *s = &m->sampler;
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    int64_t vocab = m->plan->config->vocab, slots = m->plan->slots;
+    Tensor row = tensor_buffer(g, s->row, DT_I32, 0, FEW_ROWS - 1, dims(1));
+    Tensor slot = tensor_buffer(g, s->slot, DT_I32, 0, slots - 1, dims(1));
+    Tensor logits = tensor_buffer(g, m->few_logits, DT_F32, 0, 0, dims(FEW_ROWS, vocab));
+    Tensor counts = tensor_buffer(g, s->counts, DT_I32, 0, SAMPLING_WINDOW_MAX, dims(slots, vocab));
+    Tensor allowed = tensor_buffer(g, s->allowed, DT_U8, 0, 0, dims(slots, vocab));
+    SamplingInputs in = {
+        tensor_reshape(tensor_gather(logits, row), dims(vocab)),
+        tensor_reshape(tensor_gather(counts, slot), dims(vocab)),
+        tensor_reshape(tensor_gather(allowed, slot), dims(vocab)),
+        tensor_buffer(g, s->params, DT_F32, 0, 0, dims(SAMPLE_PARAMS)),
+        tensor_buffer(g, s->words, DT_U32, 0, 0, dims(SAMPLE_WORDS)),
+    };
+    Tensor result = sampling_graph(&in, parts);
+    bool is_done = engine_compile(m->engine, &result, 1, &s->steps[parts], err);
+    arena_destroy(arena);
+    return is_done;
+}
+
+bool model_sample(Model *m, int row, int slot, const SamplingOptions *options, uint32_t draw,
+                  int32_t *token, Error *err) {
+    Sampler *s = &m->sampler;
+    int parts = sampling_parts(options);
+    float params[SAMPLE_PARAMS];
+    uint32_t words[SAMPLE_WORDS];
+    int32_t result[2];
+    TRY(sampling_check(options, err));
+    if (row < 0 || row >= FEW_ROWS || slot < 0 || slot >= m->plan->slots)
+        return fail(err, LATHE_BAD_REQUEST, "no row %d of logits or no slot %d", row, slot);
+    forget_unless_replayed(&s->steps[parts]);
+    if (!s->steps[parts]) TRY(compile_sampler(m, parts, err));
+    sampling_pack(options, draw, params, words);
+    engine_buffer_write(m->engine, s->params, 0, params, sizeof params);
+    engine_buffer_write(m->engine, s->words, 0, words, sizeof words);
+    engine_buffer_write(m->engine, s->row, 0, &row, sizeof(int32_t));
+    engine_buffer_write(m->engine, s->slot, 0, &slot, sizeof(int32_t));
+    TRY(step_run(s->steps[parts], err));
+    engine_buffer_read(m->engine, step_output_buffer(s->steps[parts], 0), 0, result, sizeof result);
+    if (result[1] == SAMPLING_NOT_FINITE) return fail_not_finite(m, row + 1, err);
+    if (result[1] != SAMPLING_OK)
+        return fail(err, LATHE_BAD_REQUEST,
+                    "no token is left to choose from: every logit is −∞ or forbidden");
+    *token = result[0];
+    return true;
+}
+
+void model_set_count(Model *m, int slot, int32_t token, int32_t count) {
+    size_t cell = (size_t)slot * (size_t)m->plan->config->vocab + (size_t)token;
+    engine_buffer_write(m->engine, m->sampler.counts, cell * sizeof count, &count, sizeof count);
+}
+
+void model_set_allowed(Model *m, int slot, const uint8_t *allowed) {
+    size_t vocab = (size_t)m->plan->config->vocab, at = (size_t)slot * vocab;
+    uint8_t ones[1024];
+    memset(ones, 1, sizeof ones);
+    if (allowed) engine_buffer_write(m->engine, m->sampler.allowed, at, allowed, vocab);
+    for (size_t i = 0; !allowed && i < vocab; i += sizeof ones)
+        engine_buffer_write(m->engine, m->sampler.allowed, at + i, ones,
+                            vocab - i < sizeof ones ? vocab - i : sizeof ones);
+}

@@ -1,0 +1,80 @@
+// model: a file's weights and caches on an engine, and the compiled steps that turn rows of tokens into logits.
+// In: an open Gguf and an engine. Out: logits in a buffer (or copied to the caller).
+// Invariant: positions, sequences and pages are data; one step a number of rows serves every position and mix of
+// sequences, is compiled on first use, and allocates nothing when it runs again.
+// Example: Model *m; TRY(model_load(&m, &gguf, engine, &(ModelOptions){0}, err));
+//          TRY(model_eval(m, 0, tokens, n, 0, LOGITS_LAST, logits, err));
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "models/config.h"
+#include "nn/gguf.h"
+#include "nn/sampling.h"
+
+typedef struct ModelOptions {
+    bool exact;                // f32 activations in every product
+    int64_t context;           // positions a sequence; 0: min(the model's, 8,192, what fits leaving 1 GiB)
+    const char *cache_type;    // "f16" or "f32"; NULL: f16, f32 in exact mode
+    int chunk;                 // prompt rows at once; 0: MODEL_CHUNK
+    int slots;                 // sequences at once; 0: 1
+} ModelOptions;
+enum { MODEL_CHUNK = 64, MODEL_CHUNK_MAX = 512, MODEL_SLOTS_MAX = 256 };
+
+typedef struct Model Model;
+typedef enum LogitRows { LOGITS_NONE, LOGITS_LAST, LOGITS_ALL } LogitRows;
+
+// gguf and engine must outlive the model. Errors: an unknown architecture or type, missing or misshapen tensors
+// (named), a context that does not fit.
+bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOptions *options, Error *err) MUST_CHECK;
+void model_free(Model *model);                                   // NULL is allowed; buffers stay with the engine
+const ModelConfig *model_config(const Model *model);
+int64_t model_vocab_size(const Model *model);
+int64_t model_context(const Model *model);                       // positions a sequence
+int64_t model_cache_bytes_per_token(const Model *model);
+int model_slots(const Model *model);
+Engine *model_engine(const Model *model);
+
+// Evaluates tokens[0..n) of the sequence in slot at positions position0…; positions before position0 must have been
+// evaluated. The prompt is cut into chunks. logits: [vocab] for LOGITS_LAST, [n][vocab] for LOGITS_ALL, else NULL
+// (LOGITS_LAST with NULL leaves the row in the logits buffer, for model_sample).
+// Errors: LATHE_BAD_REQUEST for a token, slot or position out of range; NaN logits name the first block with one.
+bool model_eval(Model *model, int slot, const int32_t *tokens, int64_t n, int64_t position0, LogitRows rows,
+                float *logits, Error *err) MUST_CHECK;
+
+// One step over rows of any mix of sequences: row r is tokens[r] at positions[r] of slots[r]; rows of one sequence
+// stand in rising order of position. n ≤ MODEL_CHUNK_MAX. Logits of all rows (want_logits) go to the logits buffer.
+bool model_forward(Model *model, const int32_t *tokens, const int32_t *positions, const int32_t *slots, int n,
+                   bool want_logits, Error *err) MUST_CHECK;
+// Copies row r of the logits buffer.
+void model_logits(Model *model, int row, float *out);
+// Draws a token from row r of the logits buffer, with the counts and the mask of slot. draw: number of the draw in
+// its sequence; equal (seed, draw, logits) give equal tokens.
+bool model_sample(Model *model, int row, int slot, const SamplingOptions *options, uint32_t draw, int32_t *token,
+                  Error *err) MUST_CHECK;
+// How often a token was seen in a slot's penalty window, and which tokens may be drawn there: for all later draws.
+void model_set_count(Model *model, int slot, int32_t token, int32_t count);
+void model_set_allowed(Model *model, int slot, const uint8_t *allowed);    // [vocab]; NULL: everything
+
+// The step that runs n rows with logits: for profile and tests. Compiles it where needed.
+bool model_step(Model *model, int n, Step **step, Error *err) MUST_CHECK;
+// Bytes of weights that one decoded token reads: every matrix once, the used share of experts, one embedding row.
+int64_t model_bytes_per_token(const Model *model);
+
+// What `lathe check` prints; needs no engine. Lists are zero-length where there is nothing to say.
+typedef enum Verdict { VERDICT_OK, VERDICT_WARN, VERDICT_REFUSE } Verdict;
+typedef struct TextList { const char **at; size_t len, cap; } TextList;
+typedef struct ModelReport {
+    Verdict verdict;
+    const char *architecture;
+    ModelFacts facts;                  // gating, rope numbers, pre-tokenizer, sizes …
+    TextList inferred;                 // "expert gating: sigmoid (…)": facts that the file does not state, with reasons
+    TextList warnings, errors;
+    int64_t cache_bytes_per_token;     // f16
+    int64_t parameters, bytes_per_token;
+} ModelReport;
+// scan_values: also look for NaN and infinities in every tensor's floats and block scales (reads the whole file).
+// False only where the report could not be made at all; what is wrong with the file stands in errors.
+bool model_inspect(Arena *arena, const Gguf *gguf, bool scan_values, ModelReport *report, Error *err) MUST_CHECK;

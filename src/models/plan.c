@@ -1,0 +1,176 @@
+// plan: see plan.h.
+#include "models/plan.h"
+
+#include <string.h>
+
+#include "base/os.h"
+
+enum { CONTEXT_DEFAULT = 8192, CONTEXT_LEAST = 512, TABLES_MAX = 32 };
+static const int64_t SPARE_BYTES = 1LL << 30;
+
+typedef struct Planner {
+    ModelPlan *plan;
+    Arena *arena;
+    const Gguf *gguf;
+    const PlanOptions *options;
+    const BufferHost *host;
+    Error *err;
+} Planner;
+
+// ---------------------------------------------------------------- tables of block types
+
+// A table's address names it; each gets one buffer of the host's, made when a graph first asks.
+typedef struct TableBuffers {
+    const BufferHost *host;
+    struct {
+        const int8_t *values;
+        int64_t buffer;
+    } at[TABLES_MAX];
+    int n;
+} TableBuffers;
+
+static Tensor table_tensor(void *context, Graph *g, const int8_t *values, int n) {
+    TableBuffers *tables = context;
+    int i = 0, lo = values[0], hi = values[0];
+    Error err = {0};
+    while (i < tables->n && tables->at[i].values != values) i++;
+    if (i == tables->n) {
+        if (i == TABLES_MAX) return uop_poison(g, "more than %d code books", TABLES_MAX);
+        if (!tables->host->alloc(tables->host->context, (size_t)n, &tables->at[i].buffer, &err))
+            return uop_poison(g, "%s", err.text);
+        tables->host->write(tables->host->context, tables->at[i].buffer, 0, values, (size_t)n);
+        tables->at[i].values = values;
+        tables->n++;
+    }
+    for (int k = 0; k < n; k++)
+        lo = values[k] < lo ? values[k] : lo, hi = values[k] > hi ? values[k] : hi;
+    return tensor_buffer(g, tables->at[i].buffer, DT_I8, lo, hi, dims(n));
+}
+
+// ---------------------------------------------------------------- sizes
+
+static bool choose_cache_type(Planner *p) {
+    const char *type = p->options->cache_type;
+    p->plan->cache_type = p->options->is_exact ? DT_F32 : DT_F16;
+    if (!type || !*type) return true;
+    if (strcmp(type, "f16") && strcmp(type, "f32"))
+        return fail(p->err, LATHE_BAD_REQUEST, "the cache type '%.32s' is unknown: f16 or f32",
+                    type);
+    p->plan->cache_type = strcmp(type, "f16") ? DT_F32 : DT_F16;
+    return true;
+}
+
+// Positions a sequence. The mapped file counts as memory in use, since every token reads it.
+static bool choose_context(Planner *p) {
+    ModelPlan *plan = p->plan;
+    int64_t most = plan->config->context, wanted = p->options->context;
+    int64_t per_position = plan_cache_bytes_per_token(plan) * plan->slots;
+    int64_t available = (int64_t)memory_available_bytes(), room = available > SPARE_BYTES ? available - SPARE_BYTES : 0;
+    if (wanted < 0 || wanted > most)
+        return fail(p->err, LATHE_BAD_REQUEST,
+                    "a context of %lld tokens is asked for; the model was made for at most %lld",
+                    (long long)wanted, (long long)most);
+    if (wanted && wanted > room / per_position)
+        return fail(p->err, LATHE_NO_MEMORY,
+                    "a context of %lld positions takes %lld MiB of cache, and %lld MiB can be "
+                    "had: ask for a smaller --context",
+                    (long long)wanted, (long long)(wanted * per_position >> 20),
+                    (long long)(room >> 20));
+    int64_t fits = (room - (int64_t)p->gguf->file_bytes) / per_position;
+    int64_t chosen = most < CONTEXT_DEFAULT ? most : CONTEXT_DEFAULT;
+    if (chosen > fits)
+        chosen = fits > CONTEXT_LEAST ? fits : most < CONTEXT_LEAST ? most : CONTEXT_LEAST;
+    plan->context = wanted ? wanted : chosen;
+    plan->pages_per_slot = (plan->context + KV_PAGE - 1) / KV_PAGE;
+    return true;
+}
+
+int64_t plan_cache_bytes_per_token(const ModelPlan *plan) {
+    return config_cache_bytes(plan->config, dtype_bytes(plan->cache_type));
+}
+
+// ---------------------------------------------------------------- buffers
+
+static bool take(Planner *p, int64_t nbytes, int64_t *id) {
+    return p->host->alloc(p->host->context, (size_t)nbytes, id, p->err);
+}
+
+static bool make_rope(Planner *p, const RopeSpec *spec, int64_t *cos_id, int64_t *sin_id) {
+    int64_t n = p->plan->context * (spec->dim / 2);
+    size_t nbytes = (size_t)n * sizeof(float);
+    TRY(take(p, (int64_t)nbytes, cos_id));
+    TRY(take(p, (int64_t)nbytes, sin_id));
+    Arena *scratch = arena_create();
+    float *cos_out = arena_alloc(scratch, nbytes), *sin_out = arena_alloc(scratch, nbytes);
+    bool is_there = cos_out && sin_out;
+    if (is_there) {
+        rope_table(spec, p->plan->context, cos_out, sin_out);
+        p->host->write(p->host->context, *cos_id, 0, cos_out, nbytes);
+        p->host->write(p->host->context, *sin_id, 0, sin_out, nbytes);
+    }
+    arena_destroy(scratch);
+    return is_there ? true
+                    : fail(p->err, LATHE_NO_MEMORY,
+                           "no memory for rotary tables of %lld positions: ask for a "
+                           "smaller --context",
+                           (long long)p->plan->context);
+}
+
+static bool make_caches(Planner *p) {
+    ModelPlan *plan = p->plan;
+    const ModelConfig *c = plan->config;
+    bool is_latent = c->attention == ATTENTION_LATENT;
+    int64_t cells = (plan->slots * plan->pages_per_slot + 1) * KV_PAGE *
+                    dtype_bytes(plan->cache_type);
+    plan->keys = arena_new(p->arena, (size_t)c->n_blocks * sizeof *plan->keys);
+    plan->values = arena_new(p->arena, (size_t)c->n_blocks * sizeof *plan->values);
+    for (int i = 0; i < c->n_blocks; i++) {
+        int64_t width = is_latent ? c->kv_lora + c->rope_dim : c->kv_heads * c->key_dim;
+        TRY(take(p, cells * width, &plan->keys[i]));
+        plan->values[i] = -1;
+        if (!is_latent) TRY(take(p, cells * c->kv_heads * c->value_dim, &plan->values[i]));
+    }
+    return true;
+}
+
+static bool make_page_table(Planner *p) {
+    ModelPlan *plan = p->plan;
+    int64_t pages = plan->slots * plan->pages_per_slot, n = pages + plan->pages_per_slot;
+    int32_t *table = arena_new(p->arena, (size_t)n * sizeof *table);
+    for (int64_t i = 0; i < n; i++) table[i] = (int32_t)(i < pages ? i : pages);
+    TRY(take(p, n * (int64_t)sizeof *table, &plan->page_table));
+    p->host->write(p->host->context, plan->page_table, 0, table, (size_t)n * sizeof *table);
+    return true;
+}
+
+static bool make_inputs(Planner *p) {
+    int64_t nbytes = MODEL_ROWS_MAX * (int64_t)sizeof(int32_t);
+    TRY(take(p, nbytes, &p->plan->token));
+    TRY(take(p, nbytes, &p->plan->position));
+    return take(p, nbytes, &p->plan->sequence);
+}
+
+bool plan_create(ModelPlan **out, Arena *arena, const Gguf *gguf, const PlanOptions *options,
+                 const BufferHost *host, Error *err) {
+    ModelPlan *plan = arena_new(arena, sizeof *plan);
+    ModelConfig *config = arena_new(arena, sizeof *config);
+    Planner p = {plan, arena, gguf, options, host, err};
+    TRY(config_read(config, arena, gguf, NULL, err));
+    plan->config = config;
+    plan->is_exact = options->is_exact;
+    plan->slots = options->slots;
+    TRY(weights_find(&plan->weights, arena, config, gguf, err));
+    TRY(choose_cache_type(&p));
+    TRY(choose_context(&p));
+    TRY(weights_bind(&plan->weights, host, err));
+    TableBuffers *tables = arena_new(arena, sizeof *tables);
+    tables->host = host;
+    plan->tables = (QuantTables){table_tensor, tables};
+    TRY(make_inputs(&p));
+    TRY(make_page_table(&p));
+    TRY(make_rope(&p, &config->rope, &plan->rope_cos, &plan->rope_sin));
+    if (config->window) TRY(make_rope(&p, &config->rope_local, &plan->local_cos, &plan->local_sin));
+    TRY(make_caches(&p));
+    *out = plan;
+    return true;
+}

@@ -1,0 +1,36 @@
+// transformer: the one block loop that computes every architecture, as a graph.
+// In: a ModelPlan (config, weights, buffers). Out: a graph from token, position and sequence buffers to logits, hidden
+// states and cache writes. Invariant: strategies come from the config's fields; nothing here knows an architecture.
+// Example: transformer_build(graph, &plan, 16, logits_id, &out); outputs = {out.logits}: 16 rows a run.
+#pragma once
+#include "models/config.h"
+#include "models/weights.h"
+#include "nn/kvcache.h"
+
+enum { MODEL_ROWS_MAX = 512 };         // rows of one step
+
+// Everything that a graph of this model refers to by number.
+typedef struct ModelPlan {
+    const ModelConfig *config;
+    Weights weights;
+    bool is_exact;
+    DType cache_type;                  // DT_F16 or DT_F32
+    int64_t context;                   // positions a sequence
+    int64_t slots, pages_per_slot;     // pages in all: slots · pages_per_slot + 1 (scratch)
+    QuantTables tables;
+    int64_t token, position, sequence; // i32 [MODEL_ROWS_MAX]
+    int64_t page_table;                // i32 [slots + 1, pages_per_slot]
+    int64_t rope_cos, rope_sin, local_cos, local_sin;   // f32 [context, rope_dim / 2]
+    int64_t *keys, *values;            // [n_blocks] caches; latent: values are a part of keys, −1
+} ModelPlan;
+
+// What a graph offers; compile any of these.
+typedef struct TransformerGraph {
+    Tensor logits;                     // f32 [rows, vocab]
+    Tensor *hidden;                    // [n_blocks] f32 [rows, dim]: the residual stream behind each block
+    Tensor *cached;                    // [n_cached] AFTER nodes: every cache behind its writes
+    int n_cached;
+} TransformerGraph;
+
+// rows ≤ MODEL_ROWS_MAX. Shapes that do not fit give poison nodes, which compiling reports.
+void transformer_build(Graph *graph, const ModelPlan *plan, int rows, TransformerGraph *out);

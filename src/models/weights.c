@@ -1,0 +1,143 @@
+// weights: see weights.h.
+#include "models/weights.h"
+
+#include <string.h>
+
+typedef enum Use { NOT_WANTED, OPTIONAL, NEEDED } Use;
+#define WHEN(condition) ((condition) ? NEEDED : NOT_WANTED)
+#define MAY(condition) ((condition) ? OPTIONAL : NOT_WANTED)
+#define HAS_SHARED (!is_dense && c->shared_experts > 0)
+#define SHARED_FFN (c->expert_ffn * c->shared_experts)
+#define BIAS (is_latent ? NOT_WANTED : c->needs_qkv_bias ? NEEDED : OPTIONAL)
+
+typedef struct Want {
+    const char *name;
+    Use use;
+    int64_t count, rows, cols;
+} Want;
+typedef struct Finder {
+    Weights *w;
+    Arena *arena;
+    const ModelConfig *c;
+    const Gguf *gguf;
+    Error *err;
+} Finder;
+
+enum { MODEL_WEIGHTS_MAX = 16, BLOCK_WEIGHTS_MAX = 64 };
+
+static const char *shape_text(Arena *arena, const GgufTensor *t) {
+    const char *text = arena_printf(arena, "%llu", (unsigned long long)t->ne[0]);
+    for (int i = 1; i < t->n_dims; i++)
+        text = arena_printf(arena, "%s × %llu", text, (unsigned long long)t->ne[i]);
+    return text;
+}
+
+static bool missing(Finder *f, const char *name) {
+    const char *half = strstr(name, "attn_k_b.weight");
+    if (!half) half = strstr(name, "attn_v_b.weight");
+    if (half && gguf_tensor(f->gguf, arena_printf(f->arena, "%.*sattn_kv_b.weight",
+                                                  (int)(half - name), name)))
+        return fail(f->err, LATHE_UNSUPPORTED,
+                    "the file has attn_kv_b in place of '%s' (an old form of latent attention): "
+                    "convert the model again with a converter that writes attn_k_b and attn_v_b",
+                    name);
+    return fail(f->err, LATHE_BAD_FILE,
+                "the tensor '%s' is missing: is the file complete, and all of its parts there?",
+                name);
+}
+
+static bool find_one(Finder *f, const Want *want, Weight *out) {
+    *out = (Weight){.type = NULL};
+    if (want->use == NOT_WANTED) return true;
+    const GgufTensor *t = gguf_tensor(f->gguf, want->name);
+    if (!t) return want->use == OPTIONAL ? true : missing(f, want->name);
+    const QuantType *type = quant_find(t->type);
+    if (!type)
+        return fail(f->err, LATHE_UNSUPPORTED,
+                    "the tensor '%s' has storage type %u, which lathe cannot compute with: "
+                    "take a file in another quantisation",
+                    want->name, t->type);
+    // Older files join the first two dimensions of a matrix a head: the bytes are the same.
+    int64_t others = 1, elements = want->count * want->rows * want->cols;
+    for (int i = 1; i < t->n_dims; i++) others *= (int64_t)t->ne[i];
+    if ((int64_t)t->ne[0] != want->cols || others != want->count * want->rows)
+        return fail(f->err, LATHE_BAD_FILE,
+                    "the tensor '%s' is %s, but the metadata asks for %lld × %lld × %lld",
+                    want->name, shape_text(f->arena, t), (long long)want->cols,
+                    (long long)want->rows, (long long)want->count);
+    int64_t nbytes = elements / want->cols * quant_row_bytes(type, want->cols);
+    if (nbytes == 0 || (uint64_t)nbytes != t->nbytes)
+        return fail(f->err, LATHE_BAD_FILE,
+                    "the tensor '%s' has %llu bytes; %lld rows of %lld %s values have %lld",
+                    want->name, (unsigned long long)t->nbytes, (long long)(elements / want->cols),
+                    (long long)want->cols, type->name, (long long)nbytes);
+    *out = (Weight){
+        .type = type, .buffer = -1, .count = want->count, .rows = want->rows, .cols = want->cols};
+    f->w->found[f->w->n_found].weight = out;
+    f->w->found[f->w->n_found++].tensor = t;
+    return true;
+}
+
+static bool find_block(Finder *f, int block) {
+    const ModelConfig *c = f->c;
+    BlockWeights *b = &f->w->blocks[block];
+    bool is_dense = config_block_is_dense(c, block), is_latent = c->attention == ATTENTION_LATENT;
+#define NAMED(name) arena_printf(f->arena, "blk.%d." name, block)
+#define MODEL_WEIGHT(...)
+#define BLOCK_WEIGHT(field, name, use, count, rows, cols) \
+    TRY(find_one(f, &(Want){NAMED(name), use, count, rows, cols}, &b->field));
+#include "models/weights.def"
+#undef MODEL_WEIGHT
+#undef BLOCK_WEIGHT
+#undef NAMED
+    return true;
+}
+
+bool weights_find(Weights *w, Arena *arena, const ModelConfig *c, const Gguf *gguf, Error *err) {
+    *w = (Weights){0};
+    Finder f = {.w = w, .arena = arena, .c = c, .gguf = gguf, .err = err};
+    size_t most = MODEL_WEIGHTS_MAX + (size_t)c->n_blocks * BLOCK_WEIGHTS_MAX;
+    w->blocks = arena_new(arena, (size_t)c->n_blocks * sizeof *w->blocks);
+    w->found = arena_new(arena, most * sizeof *w->found);
+#define MODEL_WEIGHT(field, name, use, count, rows, cols) \
+    TRY(find_one(&f, &(Want){name, use, count, rows, cols}, &w->field));
+#define BLOCK_WEIGHT(...)
+#include "models/weights.def"
+#undef MODEL_WEIGHT
+#undef BLOCK_WEIGHT
+    for (int i = 0; i < c->n_blocks; i++) TRY(find_block(&f, i));
+    return true;
+}
+
+bool weights_bind(Weights *w, const BufferHost *host, Error *err) {
+    for (size_t i = 0; i < w->n_found; i++) {
+        const GgufTensor *t = w->found[i].tensor;
+        TRY(host->wrap(host->context, t->data, t->nbytes, &w->found[i].weight->buffer, err));
+    }
+    return true;
+}
+
+static int64_t weight_nbytes(const Weight *w) {
+    return w->type ? w->count * w->rows * quant_row_bytes(w->type, w->cols) : 0;
+}
+
+int64_t weights_bytes_per_token(const Weights *w, const ModelConfig *c) {
+    int64_t total = 0, embedding = weight_nbytes(&w->token_embd),
+            idle = c->router.experts - c->router.used;
+    for (size_t i = 0; i < w->n_found; i++) total += weight_nbytes(w->found[i].weight);
+    for (int b = 0; b < c->n_blocks; b++) {
+        const Weight *shared_out[] = {&w->blocks[b].gate_exps, &w->blocks[b].up_exps,
+                                      &w->blocks[b].down_exps};
+        for (int i = 0; i < 3; i++)
+            if (shared_out[i]->type)
+                total -= weight_nbytes(shared_out[i]) / c->router.experts * idle;
+    }
+    // The embedding is read whole only where it is the output head as well.
+    return total + embedding / c->vocab - (c->is_tied ? 0 : embedding);
+}
+
+bool weights_use(const Weights *w, const GgufTensor *tensor) {
+    for (size_t i = 0; i < w->n_found; i++)
+        if (w->found[i].tensor == tensor) return true;
+    return text_is(tensor->name, "rope_freqs.weight");
+}

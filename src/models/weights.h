@@ -1,0 +1,44 @@
+// weights: a model's tensors, found by name, checked against the config, and bound to buffers.
+// In: a config and a Gguf. Out: one Weight a row of weights.def. Invariant: after weights_find every weight that a
+// block is built from has a known type and the shape that the config states.
+// Example: Weights w; TRY(weights_find(&w, arena, &config, gguf, err)); TRY(weights_bind(&w, &host, err));
+#pragma once
+#include "models/config.h"
+#include "nn/layers.h"
+
+// Who owns device memory: the engine, or a test's plain arrays. wrap: data stays valid and is used in place where
+// that is possible; alloc: zeroed. Both give an id for tensor_buffer.
+typedef struct BufferHost {
+    void *context;
+    bool (*alloc)(void *context, size_t nbytes, int64_t *id, Error *err);
+    bool (*wrap)(void *context, const void *data, size_t nbytes, int64_t *id, Error *err);
+    void (*write)(void *context, int64_t id, size_t offset, const void *data, size_t nbytes);
+} BufferHost;
+
+typedef struct BlockWeights {
+#define MODEL_WEIGHT(...)
+#define BLOCK_WEIGHT(field, ...) Weight field;
+#include "models/weights.def"
+#undef MODEL_WEIGHT
+#undef BLOCK_WEIGHT
+} BlockWeights;
+
+typedef struct Weights {
+#define MODEL_WEIGHT(field, ...) Weight field;
+#define BLOCK_WEIGHT(...)
+#include "models/weights.def"
+#undef MODEL_WEIGHT
+#undef BLOCK_WEIGHT
+    BlockWeights *blocks;              // [n_blocks]
+    struct { Weight *weight; const GgufTensor *tensor; } *found;   // what stands in the fields above
+    size_t n_found;
+} Weights;
+
+// Errors: LATHE_BAD_FILE names a missing or misshapen tensor, LATHE_UNSUPPORTED a block type that lathe lacks.
+bool weights_find(Weights *w, Arena *arena, const ModelConfig *config, const Gguf *gguf, Error *err) MUST_CHECK;
+// Gives every weight its buffer.
+bool weights_bind(Weights *w, const BufferHost *host, Error *err) MUST_CHECK;
+// Bytes that one decoded token reads: every matrix once, the used share of experts, one row of the embedding.
+int64_t weights_bytes_per_token(const Weights *w, const ModelConfig *config);
+// True where the model reads a tensor of this name.
+bool weights_use(const Weights *w, const GgufTensor *tensor);

@@ -1,0 +1,51 @@
+// experts: see experts.h.
+#include "nn/experts.h"
+
+#include <math.h>
+
+// Keeps the scores of the best groups, −∞ for the others. score: [m, E].
+static Tensor best_groups(const Router *r, Tensor score) {
+    Graph *g = score->graph;
+    int64_t m = tensor_size(score, 0), size = r->experts / r->groups;
+    Tensor grouped = tensor_reshape(score, dims(m, r->groups, size));
+    Tensor is_top = tensor_binary_const(OP_LT, tensor_rank(grouped), 2);
+    Tensor two = tensor_where(is_top, grouped, tensor_const(g, DT_F32, 0));
+    Tensor group_rank = tensor_rank(tensor_sum(two, -1)); // [m, groups]
+    Tensor is_kept = tensor_unsqueeze(
+        tensor_binary_const(OP_LT, group_rank, (double)r->groups_used), -1);
+    Tensor kept = tensor_where(is_kept, grouped, tensor_const(g, DT_F32, -INFINITY));
+    return tensor_reshape(kept, dims(m, r->experts));
+}
+
+Routing experts_route(const Router *r, Tensor logits, Tensor bias) {
+    if (uop_is_poison(logits)) return (Routing){logits, logits};
+    Graph *g = logits->graph;
+    Tensor share = r->gating == GATE_SIGMOID ? tensor_sigmoid(logits)
+                                             : tensor_softmax(logits, NULL);
+    Tensor score = bias ? tensor_add(share, bias) : share;
+    if (r->groups > 1) score = best_groups(r, score);
+    Tensor rank = tensor_unsqueeze(tensor_rank(score), 1); // [m, 1, E]
+    Tensor place = tensor_reshape(tensor_iota(g, r->used), dims(r->used, 1));
+    Tensor is_it = tensor_equal(rank, place); // [m, used, E]: one hit a place
+    if (uop_is_poison(is_it)) return (Routing){is_it, is_it};
+    // A maximum, not a sum: its bounds stay inside [0, E).
+    Tensor id = tensor_where(is_it, tensor_iota(g, r->experts), tensor_const(g, DT_I32, 0));
+    Tensor ids = tensor_contiguous(tensor_reduce(MONOID_MAX, 1, id, dims(-1)));
+    Tensor hit = tensor_where(is_it, tensor_unsqueeze(share, 1), tensor_const(g, DT_F32, 0));
+    Tensor weights = tensor_sum(hit, -1); // [m, used]
+    if (r->is_normalised) {
+        Tensor total = tensor_unsqueeze(tensor_reduce(MONOID_SUM, 1, weights, dims(-1)), -1);
+        weights = tensor_div(weights, tensor_add_const(total, 1e-20)); // 0 where all are 0
+    }
+    return (Routing){ids, tensor_contiguous(tensor_mul_const(weights, r->scale))};
+}
+
+Tensor experts_mix(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w,
+                   Activation activation) {
+    Input one = input_unsqueeze(x, 1); // [m, 1, dim]
+    Tensor gate = layers_activate(layers_chosen(l, one, &w->gate, routing->ids), activation);
+    Tensor hidden = tensor_mul(gate, layers_chosen(l, one, &w->up, routing->ids));
+    Tensor down = layers_chosen(l, input_of(hidden), &w->down, routing->ids); // [m, used, dim]
+    Tensor weighted = tensor_mul(down, tensor_unsqueeze(routing->weights, -1));
+    return uop_is_poison(weighted) ? weighted : tensor_reduce(MONOID_SUM, 1, weighted, dims(1));
+}

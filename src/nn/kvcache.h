@@ -1,0 +1,35 @@
+// kvcache: the paged cache of keys and values, as graphs over buffers and index data.
+// In: a cache buffer [pages + 1, KV_PAGE, width], a page table i32 [slots + 1, pages a slot], a row's sequence and
+// position. Out: cells to write, rows of keys to read.
+// Invariant: the last page is scratch; the last slot's pages are all scratch: padding rows are rows of that slot.
+// Everything that varies is data in i32 tensors with stated bounds, so one program serves any mix of sequences.
+// Example: position 70 of sequence 2 lies in cell 6 of page table[2][1].
+#pragma once
+#include "tensor/tensor.h"
+
+enum { KV_PAGE = 64 };             // positions a page
+
+typedef struct KvRows {
+    Tensor position;               // i32 [rows]
+    Tensor table;                  // i32 [slots + 1, pages a slot]
+    Tensor sequence;               // i32 [rows]
+    Tensor cell;                   // i32 [rows]: where the row's own keys go, page · KV_PAGE + position % KV_PAGE
+} KvRows;
+
+// The pages of its sequence that a row may look at, and which of their keys it sees.
+typedef struct KvView {
+    Tensor pages;                  // i32 [rows, pages in view]: their numbers, rising from the first that may hold a seen key
+    Tensor pages_seen;             // i32 [rows]: this many of them hold keys that are not behind the row's own
+    Tensor keys_seen;              // i32 [rows, pages in view]: this many keys of a page are not behind it; may pass KV_PAGE
+    Tensor keys_passed;            // i32 [rows, pages in view]: this many keys lie before the window; may be negative. NULL: no window
+} KvView;
+
+// table: i32 [slots + 1, pages a slot]; sequence, position: i32 [rows].
+KvRows kv_rows(Tensor table, Tensor sequence, Tensor position);
+// What the rows see: keys up to their own, and (window > 0) at most window − 1 positions back. A window bounds the pages
+// in view, however long the sequence is.
+KvView kv_view(const KvRows *rows, int64_t window);
+// Writes value f32 [rows, width] to the rows' cells, rounded to the cache's type; returns the cache behind it (AFTER).
+Tensor kv_write(Tensor cache, const KvRows *rows, Tensor value);
+// The pages in view: f32 [rows, pages in view, KV_PAGE, width]. Cells not yet written are zero or another row's.
+Tensor kv_read(Tensor cache, const KvView *view);

@@ -1,0 +1,297 @@
+// c_dialect: C with vector extensions and builtins of gcc and clang, no vendor headers (including one costs more than
+// compiling a kernel). Rows say which builtin does an op on a vector of which type; everything else is plain C.
+#include <string.h>
+
+#include "ir/bounds.h"
+#include "render/dialect.h"
+
+static const char prelude[] =
+    "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;\n"
+    "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
+    "typedef u16 f16; typedef u16 bf16; typedef float f32; typedef double f64;\n"
+    "typedef u16 u16_u __attribute__((aligned(1), may_alias)); typedef i16 i16_u __attribute__((aligned(1), may_alias));\n"
+    "typedef u32 u32_u __attribute__((aligned(1), may_alias)); typedef i32 i32_u __attribute__((aligned(1), may_alias));\n"
+    "typedef u64 u64_u __attribute__((aligned(1), may_alias)); typedef i64 i64_u __attribute__((aligned(1), may_alias));\n"
+    "typedef f32 f32_u __attribute__((aligned(1), may_alias)); typedef f64 f64_u __attribute__((aligned(1), may_alias));\n"
+    "typedef u8 u8_u __attribute__((may_alias)); typedef i8 i8_u __attribute__((may_alias));\n"
+    "typedef u16_u f16_u; typedef u16_u bf16_u;\n"
+    "typedef char c8x16 __attribute__((vector_size(16))); typedef char c8x32 __attribute__((vector_size(32)));\n"
+    "typedef char c8x64 __attribute__((vector_size(64)));\n"
+    // Builtins of 512 bits that gcc has with masks only, and clang without only.
+    "#ifdef __clang__\n"
+    "#define MADD512(a, b) __builtin_ia32_pmaddwd512(a, b)\n"
+    "#define MADDUBS512(a, b) __builtin_ia32_pmaddubsw512(a, b)\n"
+    "#define PACKS512(a, b) __builtin_ia32_packssdw512(a, b)\n"
+    "#define PSHUFB512(a, b) __builtin_ia32_pshufb512(a, b)\n"
+    "#else\n"
+    "#define MADD512(a, b) __builtin_ia32_pmaddwd512_mask(a, b, (i32x16){0}, -1)\n"
+    "#define MADDUBS512(a, b) __builtin_ia32_pmaddubsw512_mask(a, b, (i16x32){0}, -1)\n"
+    "#define PACKS512(a, b) __builtin_ia32_packssdw512_mask(a, b, (i16x32){0}, -1)\n"
+    "#define PSHUFB512(a, b) __builtin_ia32_pshufb512_mask(a, b, (c8x64){0}, -1)\n"
+    "#endif\n"
+    "static inline i64 floor_div(i64 a, i64 b) { if (!b) return 0; i64 q = a / b; return q - (a % b && (a < 0) != (b < 0)); }\n"
+    "static inline i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }\n";
+
+// What a target must have for a row to hold.
+typedef enum Need { NEED_NONE, NEED_FMA, NEED_F16, NEED_256, NEED_512 } Need;
+
+// A builtin for op with result type `dtype` × lanes from operands of `from`. clang: its text where gcc's builtin is
+// unknown there; NULL: the same.
+typedef struct Builtin { Op op; DType dtype; int lanes; DType from; Need need; const char *text, *clang; } Builtin;
+
+static const Builtin builtins[] = {
+    {OP_MULADD, DT_F32, 4, DT_F32, NEED_FMA, "__builtin_ia32_vfmaddps($0, $1, $2)", NULL},
+    {OP_MULADD, DT_F32, 8, DT_F32, NEED_FMA, "__builtin_ia32_vfmaddps256($0, $1, $2)", NULL},
+    {OP_MULADD, DT_F32, 16, DT_F32, NEED_FMA, "__builtin_ia32_vfmaddps512_mask($0, $1, $2, -1, 4)", NULL},
+    {OP_MAX, DT_F32, 4, DT_F32, NEED_NONE, "__builtin_ia32_maxps($0, $1)", NULL},
+    {OP_MIN, DT_F32, 4, DT_F32, NEED_NONE, "__builtin_ia32_minps($0, $1)", NULL},
+    {OP_MAX, DT_F32, 8, DT_F32, NEED_256, "__builtin_ia32_maxps256($0, $1)", NULL},
+    {OP_MIN, DT_F32, 8, DT_F32, NEED_256, "__builtin_ia32_minps256($0, $1)", NULL},
+    {OP_SQRT, DT_F32, 4, DT_F32, NEED_NONE, "__builtin_ia32_sqrtps($0)", NULL},
+    {OP_SQRT, DT_F32, 8, DT_F32, NEED_256, "__builtin_ia32_sqrtps256($0)", NULL},
+    {OP_CAST, DT_F32, 4, DT_F16, NEED_F16, "__builtin_ia32_vcvtph2ps(__builtin_shufflevector((i16x4)$0, (i16x4)$0, 0, 1, 2, 3, 0, 1, 2, 3))", NULL},
+    {OP_CAST, DT_F32, 8, DT_F16, NEED_F16, "__builtin_ia32_vcvtph2ps256((i16x8)$0)", NULL},
+    {OP_CAST, DT_F32, 16, DT_F16, NEED_512, "__builtin_ia32_vcvtph2ps512_mask((i16x16)$0, (f32x16){0}, -1, 4)", NULL},
+    {OP_CAST, DT_F16, 4, DT_F32, NEED_F16, "(f16x4)__builtin_shufflevector(__builtin_ia32_vcvtps2ph($0, 0), __builtin_ia32_vcvtps2ph($0, 0), 0, 1, 2, 3)", NULL},
+    {OP_CAST, DT_F16, 8, DT_F32, NEED_F16, "(f16x8)__builtin_ia32_vcvtps2ph256($0, 0)", NULL},
+    {OP_CAST, DT_F16, 16, DT_F32, NEED_512, "(f16x16)__builtin_ia32_vcvtps2ph512_mask($0, 0, (i16x16){0}, -1)", NULL},
+    // Short vectors of small integers: gcc would convert them lane by lane, clang has no such builtins and needs none.
+    {OP_CAST, DT_I16, 8, DT_U8, NEED_256, "(i16x8)__builtin_ia32_pmovzxbw128((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i16x8)"},
+    {OP_CAST, DT_I16, 8, DT_I8, NEED_256, "(i16x8)__builtin_ia32_pmovsxbw128((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i16x8)"},
+    {OP_CAST, DT_I32, 4, DT_U8, NEED_256, "__builtin_ia32_pmovzxbd128((c8x16)(i32x4){(i32)$0, 0, 0, 0})", "__builtin_convertvector($0, i32x4)"},
+    {OP_CAST, DT_U32, 4, DT_U8, NEED_256, "(u32x4)__builtin_ia32_pmovzxbd128((c8x16)(i32x4){(i32)$0, 0, 0, 0})", "__builtin_convertvector($0, u32x4)"},
+    {OP_CAST, DT_I32, 4, DT_I8, NEED_256, "__builtin_ia32_pmovsxbd128((c8x16)(i32x4){(i32)$0, 0, 0, 0})", "__builtin_convertvector($0, i32x4)"},
+    {OP_CAST, DT_I32, 8, DT_U8, NEED_256, "__builtin_ia32_pmovzxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i32x8)"},
+    {OP_CAST, DT_U32, 8, DT_U8, NEED_256, "(u32x8)__builtin_ia32_pmovzxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, u32x8)"},
+    {OP_CAST, DT_I32, 8, DT_I8, NEED_256, "__builtin_ia32_pmovsxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i32x8)"},
+    // One lane, through the vector unit.
+    {OP_CAST, DT_F32, 1, DT_F16, NEED_F16, "__builtin_ia32_vcvtph2ps((i16x8){(i16)$0})[0]", NULL},
+    {OP_CAST, DT_F16, 1, DT_F32, NEED_F16, "(u16)__builtin_ia32_vcvtps2ph((f32x4){$0}, 0)[0]", NULL},
+};
+
+static bool target_has(const Target *t, Need need) {
+    switch (need) {
+    case NEED_NONE: return t->vector_bytes >= 16 && !strstr(t->name, "neon");
+    case NEED_FMA: return t->has_fma;
+    case NEED_F16: return t->has_f16_convert;
+    case NEED_256: return t->vector_bytes >= 32;
+    case NEED_512: return t->vector_bytes >= 64 && t->has_f16_convert;
+    }
+    return false;
+}
+
+// The forms of DOT4: by DotForm and result lanes.
+typedef struct DotText { DotForm form; int lanes; const char *clang, *gcc; } DotText;
+static const DotText dots[] = {
+    {DOT_PAIRS, 4, NULL, "($0 + __builtin_ia32_pmaddwd128(__builtin_ia32_pmaddubsw128((c8x16)$1, (c8x16)$2), (i16x8){1, 1, 1, 1, 1, 1, 1, 1}))"},
+    {DOT_PAIRS, 8, NULL, "($0 + __builtin_ia32_pmaddwd256(__builtin_ia32_pmaddubsw256((c8x32)$1, (c8x32)$2), (i16x16){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}))"},
+    {DOT_PAIRS, 16, NULL, "($0 + MADD512(MADDUBS512((c8x64)$1, (c8x64)$2), ((i16x32){0} + 1)))"},
+    {DOT_U8I8, 4, "__builtin_ia32_vpdpbusd128($0, (i32x4)$1, (i32x4)$2)", "__builtin_ia32_vpdpbusd_v4si($0, (i32x4)$1, (i32x4)$2)"},
+    {DOT_U8I8, 8, "__builtin_ia32_vpdpbusd256($0, (i32x8)$1, (i32x8)$2)", "__builtin_ia32_vpdpbusd_v8si($0, (i32x8)$1, (i32x8)$2)"},
+    {DOT_U8I8, 16, "__builtin_ia32_vpdpbusd512($0, (i32x16)$1, (i32x16)$2)", "__builtin_ia32_vpdpbusd_v16si($0, (i32x16)$1, (i32x16)$2)"},
+};
+
+static bool is_magnitude(const UOp *u) {
+    return u->op == OP_MAX && u->src[1]->op == OP_NEG && u->src[1]->src[0] == u->src[0];
+}
+
+// Largest magnitude. |x| of a signed byte is at most 128 as an unsigned one, though −128 wraps on the way.
+static int64_t largest(UOp *u) {
+    UOp *inner = u->n_src ? u->src[0] : NULL;
+    if (u->op == OP_BITCAST && is_magnitude(inner)) return largest(inner->src[0]);
+    if (u->op == OP_WHERE && u->src[1]->op == OP_NEG && u->src[1]->src[0] == u->src[2]) return largest(u->src[2]);
+    Bounds b = bounds_of(u);
+    return -b.lo > b.hi ? -b.lo : b.hi;
+}
+
+// Bytes of operand k at even (odd) places as numbers of 16 bits.
+static const char *bytes_apart(Arena *arena, const UOp *u, int k, bool odd) {
+    bool is_signed = u->src[k]->dtype == DT_I8;
+    int n = 2 * u->lanes;
+    if (odd) return arena_printf(arena, "(i16x%d)((%s16x%d)$%d >> 8)", n, is_signed ? "i" : "u", n, k);
+    if (is_signed) return arena_printf(arena, "((i16x%d)((i16x%d)$%d << 8) >> 8)", n, n, k);
+    return arena_printf(arena, "((i16x%d)$%d & 255)", n, k);
+}
+
+// Any bytes, on any x86: products of 16-bit numbers, even and odd places apart.
+static bool wide_dot(TextBuilder *out, const UOp *u, const Target *t) {
+    static const struct { int lanes; const char *text; } sums[] = {
+        {4, "__builtin_ia32_pmaddwd128(%s, %s)"},
+        {8, "__builtin_ia32_pmaddwd256(%s, %s)"},
+        {16, "MADD512(%s, %s)"},
+    };
+    Arena *arena = graph_arena(u->graph);
+    if (!target_has(t, NEED_NONE)) return false;
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        if (sums[i].lanes != u->lanes) continue;
+        builder_cstring(out, "($0");
+        for (int odd = 0; odd < 2; odd++) {
+            builder_cstring(out, " + ");
+            builder_printf(out, sums[i].text, bytes_apart(arena, u, 1, odd), bytes_apart(arena, u, 2, odd));
+        }
+        builder_cstring(out, ")");
+        return true;
+    }
+    return false;
+}
+
+// The x whose sign went from |x|, the first factor, to the second: where(x < 0, −b, b). One instruction moves it; it makes
+// 0 where x is 0, and there the product is 0 anyway.
+static UOp *sign_moved(const UOp *dot) {
+    UOp *a = dot->src[1], *b = dot->src[2];
+    if (a->op != OP_BITCAST || !is_magnitude(a->src[0]) || a->src[0]->dtype != DT_I8 || b->op != OP_WHERE) return NULL;
+    UOp *x = a->src[0]->src[0], *test = b->src[0], *zero = test->op == OP_LT ? test->src[1] : NULL;
+    if (b->src[1]->op != OP_NEG || b->src[1]->src[0] != b->src[2] || !zero || test->src[0] != x) return NULL;
+    Bounds z = bounds_of(zero);
+    return z.lo == 0 && z.hi == 0 ? x : NULL;
+}
+
+// A form of DOT4 with the second factor as the text `moved`.
+static void dot_text(TextBuilder *out, const char *form, const char *moved) {
+    for (const char *c = form; *c; c++) {
+        if (c[0] == '$' && c[1] == '2') builder_cstring(out, moved), c++;
+        else builder_char(out, *c);
+    }
+}
+
+static bool dot_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
+    const char *second = "$2";
+    UOp *x = u->lanes == 4 || u->lanes == 8 ? sign_moved(u) : NULL;
+    if (x && t->has_byte_shuffle) {
+        operands[2] = u->src[2]->src[2], operands[3] = x;
+        second = u->lanes == 4 ? "__builtin_ia32_psignb128((c8x16)$2, (c8x16)$3)" : "__builtin_ia32_psignb256((c8x32)$2, (c8x32)$3)";
+    }
+    for (size_t i = 0; i < sizeof dots / sizeof *dots && u->src[1]->dtype == DT_U8; i++) {
+        const DotText *d = &dots[i];
+        if (d->form != t->dot || d->lanes != u->lanes) continue;
+        // Pairs are summed with saturation to 16 bits: only where no pair can reach it.
+        if (d->form == DOT_PAIRS && 2 * largest(u->src[1]) * largest(u->src[2]) > INT16_MAX) break;
+        if (d->clang) builder_cstring(out, "\n#ifdef __clang__\n"), dot_text(out, d->clang, second), builder_cstring(out, "\n#else\n");
+        dot_text(out, d->gcc, second);
+        if (d->clang) builder_cstring(out, "\n#endif\n");
+        return true;
+    }
+    operands[2] = u->src[2];
+    return wide_dot(out, u, t);
+}
+
+// |x| of signed bytes, as MAX of x and −x. (clang knows the shifts.)
+static bool magnitude_op(TextBuilder *out, const UOp *u, const Target *t) {
+    if (u->dtype != DT_I8 || !t->has_byte_shuffle || !target_has(t, NEED_NONE) || (u->lanes != 16 && u->lanes != 32)) return false;
+    builder_printf(out, "\n#ifdef __clang__\n(($0 ^ ($0 >> 7)) - ($0 >> 7))\n#else\n(i8x%d)__builtin_ia32_pabsb%d((c8x%d)$0)\n#endif\n",
+                   u->lanes, 8 * u->lanes, u->lanes);
+    return true;
+}
+
+// Neighbouring lanes of two vectors added, inside 128-bit parts: [a0+a1, a2+a3, b0+b1, b2+b3, …]. Sums of integers that
+// fit 16 bits are packed first: then one multiply-add by ones does it, and products of such numbers need no more.
+static bool is_pair_sum(const UOp *u, UOp **operands) {
+    UOp *x = u->src[0], *y = u->src[1];
+    if (u->op != OP_ADD || u->dtype != DT_I32 || u->lanes % 4 || x->op != OP_SHUFFLE || y->op != OP_SHUFFLE) return false;
+    UOp *both = x->src[0];
+    if (both != y->src[0] || both->op != OP_VCAT || both->n_src != 2 || both->src[0]->lanes != u->lanes || both->src[1]->lanes != u->lanes) return false;
+    for (int i = 0; i < u->lanes; i++) {
+        int64_t even = i / 4 * 4 + i % 2 * 2 + (i % 4 < 2 ? 0 : u->lanes);
+        bool as_is = x->arg[i] == even && y->arg[i] == even + 1, turned = y->arg[i] == even && x->arg[i] == even + 1;
+        if (!as_is && !turned) return false;
+    }
+    operands[0] = both->src[0], operands[1] = both->src[1];
+    return true;
+}
+
+static bool fits_i16(UOp *u) { return largest(u) <= INT16_MAX; }
+static bool is_small_product(const UOp *u) { return u->op == OP_MUL && fits_i16(u->src[0]) && fits_i16(u->src[1]); }
+
+static bool pair_sum(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
+    static const struct { int lanes; const char *pack, *madd; } forms[] = {
+        {4, "__builtin_ia32_packssdw128", "__builtin_ia32_pmaddwd128"},
+        {8, "__builtin_ia32_packssdw256", "__builtin_ia32_pmaddwd256"},
+        {16, "PACKS512", "MADD512"},
+    };
+    UOp *pair[2];
+    if (t->vector_bytes < 16 || (t->dot != DOT_PAIRS && t->dot != DOT_U8I8) || !is_pair_sum(u, pair)) return false;
+    bool products = is_small_product(pair[0]) && is_small_product(pair[1]);
+    if (!products && !(fits_i16(pair[0]) && fits_i16(pair[1]))) return false;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (forms[i].lanes != u->lanes) continue;
+        builder_printf(out, "%s(%s($0, $1), ", forms[i].madd, forms[i].pack);
+        if (products) builder_printf(out, "%s($2, $3))", forms[i].pack);
+        else builder_printf(out, "((i16x%d){0} + 1))", 2 * u->lanes);
+        for (int k = 0; k < 2; k++) {
+            operands[k] = products ? pair[k]->src[0] : pair[k];
+            if (products) operands[2 + k] = pair[k]->src[1];
+        }
+        return true;
+    }
+    return false;
+}
+
+// The same 16 bytes twice: a broadcast that the load can do.
+static bool twice(TextBuilder *out, const UOp *u, const Target *t) {
+    UOp *part = u->src[0];
+    if (u->op != OP_VCAT || u->n_src != 2 || part != u->src[1] || part->lanes * dtype_bytes(part->dtype) != 16) return false;
+    if (t->vector_bytes < 32 || t->dot == DOT_NONE || part->dtype == DT_BOOL) return false;
+    builder_printf(out, "\n#ifdef __clang__\n(%sx%d)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1)\n#else\n"
+                   "(%sx%d)__builtin_ia32_vbroadcastsi256((i64x2)$0)\n#endif\n", dtype_info[u->dtype].c_type, u->lanes,
+                   dtype_info[u->dtype].c_type, u->lanes);
+    return true;
+}
+
+// Short vectors side by side, joined as words: gcc would widen each to 16 bytes first.
+static bool words_joined(TextBuilder *out, const UOp *u) {
+    int nbytes = u->src[0]->lanes * dtype_bytes(u->dtype);
+    if (u->src[0]->lanes == 1 || u->dtype == DT_BOOL || (nbytes != 4 && nbytes != 8) || (u->n_src * nbytes != 8 && u->n_src * nbytes != 16)) return false;
+    for (int i = 1; i < u->n_src; i++) if (u->src[i]->lanes != u->src[0]->lanes) return false;
+    builder_printf(out, "(%sx%d)(i%dx%d){", dtype_info[u->dtype].c_type, u->lanes, 8 * nbytes, u->n_src);
+    for (int i = 0; i < u->n_src; i++) builder_printf(out, "%s(i%d)$%d", i ? ", " : "", 8 * nbytes, i);
+    builder_cstring(out, "}");
+    return true;
+}
+
+// A table of 16 bytes: one shuffle of bytes, which looks up inside 16-byte parts.
+static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t) {
+    static const struct { int lanes; const char *gcc, *clang; } forms[] = {
+        {16, "__builtin_ia32_pshufb128((c8x16)$0, (c8x16)$1)", NULL},
+        {32, "__builtin_ia32_pshufb256((c8x32)__builtin_ia32_vbroadcastsi256((i64x2)$0), (c8x32)$1)",
+         "__builtin_ia32_pshufb256((c8x32)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1), (c8x32)$1)"},
+        {64, "PSHUFB512((c8x64)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1, 0, 1, 0, 1), (c8x64)$1)", NULL},
+    };
+    const char *type = dtype_info[u->dtype].c_type;
+    if (!target_has(t, NEED_NONE) || !t->has_byte_shuffle || u->src[0]->lanes != 16 || dtype_bytes(u->dtype) != 1) return false;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (forms[i].lanes != u->lanes) continue;
+        if (!forms[i].clang) builder_printf(out, "(%sx%d)%s", type, u->lanes, forms[i].gcc);
+        else builder_printf(out, "(%sx%d)\n#ifdef __clang__\n%s\n#else\n%s\n#endif\n", type, u->lanes, forms[i].clang, forms[i].gcc);
+        return true;
+    }
+    return false;
+}
+
+static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands) {
+    if (u->op == OP_VCAT) return twice(out, u, target) || words_joined(out, u);
+    if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
+    if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
+    if (is_magnitude(u) && magnitude_op(out, u, target)) return true;
+    if (u->op == OP_LOOKUP) return lookup_op(out, u, target);
+    for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) {
+        const Builtin *b = &builtins[i];
+        if (b->op != u->op || b->dtype != u->dtype || b->lanes != u->lanes || b->from != u->src[0]->dtype) continue;
+        if (!target_has(target, b->need)) continue;
+        if (b->clang) builder_printf(out, "\n#ifdef __clang__\n%s\n#else\n%s\n#endif\n", b->clang, b->text);
+        else builder_cstring(out, b->text);
+        return true;
+    }
+    return false;
+}
+
+const Dialect c_dialect = {
+    .name = "c",
+    .prelude = prelude,
+    .kernel_open = "void $name(void *const *params, long first, long end) {\n",
+    .param = "    $type *restrict p$slot = params[$slot];\n",
+    .tile_open = "    for (i32 tile = (i32)first; tile < (i32)end; tile++) {\n",
+    .tile_close = "    }\n",
+    .kernel_close = "}\n",
+    .prefetch = "__builtin_prefetch(%s);\n",
+    .vector_op = vector_op,
+};

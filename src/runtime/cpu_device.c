@@ -1,0 +1,215 @@
+// cpu_device: C texts, compiled by the system's compiler, run by a pool of workers on host memory.
+// In: a table of stages. Out: every tile has run, and none before the barriers ahead of its stage.
+// Invariant: workers meet at counters of finished tiles, not at each other: one that lost its core
+// is waited for only while it holds a tile. A step that was run before allocates nothing.
+// Example: {A: 8 tiles}, {B: 8 tiles, needs_barrier}: B's first tile begins after A's last has ended
+#include <stdlib.h>
+#include <string.h>
+#include "base/os.h"
+#include "base/settings.h"
+#include "runtime/cpu_target.h"
+#include "runtime/device.h"
+#include "runtime/devices.h"
+#include "runtime/host_memory.h"
+#include "runtime/object_cache.h"
+#include "runtime/workers.h"
+
+struct DeviceState {
+    Target target;
+    Workers *workers;
+    ObjectCache *cache;
+    TileCounter *counters;     // [n_counters], one a stage
+    int n_counters;
+    TileCounter done;          // tiles finished in the running step
+};
+
+struct Program {
+    void *library;
+    CpuKernel kernel;
+};
+
+// ---- opening ----
+
+static bool threads_choose(int threads, int *out, Error *err) {
+    long n = threads ? threads : setting_int(SETTING_THREADS);
+    if (n == 0) n = cpu_count();
+    if (n < 1 || n > WORKERS_MAX)
+        return fail(err, LATHE_BAD_REQUEST, "%ld threads: choose 1 to %d, or 0 for all CPUs", n,
+                    WORKERS_MAX);
+    *out = (int)n;
+    return true;
+}
+
+static void cpu_close(DeviceState *state) {
+    if (!state) return;
+    workers_destroy(state->workers);
+    object_cache_close(state->cache);
+    free(state->counters);
+    free(state);
+}
+
+static bool cpu_open(DeviceState **out, const char *target_name, int threads, Error *err) {
+    Target target;
+    *out = NULL;
+    TRY(threads_choose(threads, &threads, err));
+    TRY(cpu_target_describe(&target, target_name, cpu_features(), err));
+    DeviceState *state = aligned_alloc(_Alignof(DeviceState), sizeof *state);
+    if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the cpu device");
+    memset(state, 0, sizeof *state);
+    state->target = target;
+    if (!object_cache_open(&state->cache, target.cc_flags, err)) {
+        cpu_close(state);
+        return false;
+    }
+    state->workers = workers_create(threads);
+    if (!state->workers) {
+        cpu_close(state);
+        return fail(err, LATHE_NO_MEMORY, "cannot start %d threads; choose fewer with --threads",
+                    threads);
+    }
+    *out = state;
+    return true;
+}
+
+static void cpu_describe_target(const DeviceState *state, Target *target) {
+    *target = state->target;
+}
+
+static int cpu_threads(const DeviceState *state) {
+    return workers_count(state->workers);
+}
+
+// ---- programs ----
+
+static void cpu_unload(DeviceState *state, Program *program) {
+    (void)state;
+    if (!program) return;
+    library_close(program->library);
+    free(program);
+}
+
+static bool program_create(const KernelSource *source, void *library, Program **out, Error *err) {
+    void *symbol = library_symbol(library, source->name);
+    if (!symbol)
+        return fail(err, LATHE_COMPILE, "kernel %s: its object has no function of this name",
+                    source->name);
+    Program *program = malloc(sizeof *program);
+    if (!program) return fail(err, LATHE_NO_MEMORY, "no memory for kernel %s", source->name);
+    program->library = library;
+    // ISO C has no cast from an object pointer to a function; POSIX's dlsym needs one.
+    memcpy(&program->kernel, &symbol, sizeof symbol);
+    *out = program;
+    return true;
+}
+
+static bool cpu_compile(DeviceState *state, const KernelSource *sources, int n, Program **programs,
+                        Error *err) {
+    Arena *arena = arena_create();
+    ObjectSource *texts = arena_new(arena, (size_t)n * sizeof *texts);
+    void **libraries = arena_new(arena, (size_t)n * sizeof *libraries);
+    for (int i = 0; i < n; i++) {
+        texts[i] = (ObjectSource){sources[i].name, sources[i].text};
+        programs[i] = NULL;
+    }
+    bool ok = object_cache_load(state->cache, texts, n, cpu_count(), libraries, err);
+    for (int i = 0; ok && i < n; i++) {
+        ok = program_create(&sources[i], libraries[i], &programs[i], err);
+        if (ok) libraries[i] = NULL;   // the program owns it now
+    }
+    for (int i = 0; !ok && i < n; i++) {
+        library_close(libraries[i]);
+        cpu_unload(state, programs[i]);
+        programs[i] = NULL;
+    }
+    arena_destroy(arena);
+    return ok;
+}
+
+// ---- running ----
+
+typedef struct StepRun {
+    DeviceState *state;
+    const Stage *stages;
+    int n_stages;
+} StepRun;
+
+// Adds a worker's finished tiles; whoever completes the `all` tiles so far lets the others go on.
+static void tiles_finish(DeviceState *state, long *finished, long all) {
+    if (*finished == 0) return;
+    long now = atomic_fetch_add(&state->done.next, *finished) + *finished;
+    *finished = 0;
+    if (now == all) workers_signal(state->workers);
+}
+
+static void stages_work(void *arg, int worker, int n_workers) {
+    (void)worker, (void)n_workers;
+    const StepRun *run = arg;
+    DeviceState *state = run->state;
+    long before = 0, finished = 0; // tiles of the stages before this one; own tiles not yet counted
+    for (int s = 0; s < run->n_stages; s++) {
+        const Stage *stage = &run->stages[s];
+        if (stage->needs_barrier) {
+            tiles_finish(state, &finished, before);
+            workers_wait(state->workers, &state->done.next, before);
+        }
+        for (long first;
+             (first = tile_take(&state->counters[s], stage->tiles, stage->grain)) >= 0;) {
+            long end = stage->tiles - first < stage->grain ? stage->tiles : first + stage->grain;
+            stage->program->kernel(stage->params, first, end);
+            finished += end - first;
+        }
+        before += stage->tiles;
+    }
+    tiles_finish(state, &finished, before);
+}
+
+static bool counters_reserve(DeviceState *state, int n_stages, Error *err) {
+    if (n_stages <= state->n_counters) return true;
+    free(state->counters);
+    state->n_counters = 0;
+    state->counters =
+        aligned_alloc(_Alignof(TileCounter), (size_t)n_stages * sizeof *state->counters);
+    if (!state->counters)
+        return fail(err, LATHE_NO_MEMORY, "no memory for a step of %d stages", n_stages);
+    state->n_counters = n_stages;
+    return true;
+}
+
+static void stages_run(DeviceState *state, const Stage *stages, int n_stages) {
+    for (int s = 0; s < n_stages; s++) atomic_init(&state->counters[s].next, 0);
+    atomic_init(&state->done.next, 0);
+    StepRun run = {state, stages, n_stages};
+    workers_run(state->workers, stages_work, &run);
+}
+
+static bool cpu_run(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats,
+                    Error *err) {
+    TRY(counters_reserve(state, n_stages, err));
+    if (!stats || !stats->stage_us) {
+        stages_run(state, stages, n_stages);
+        return true;
+    }
+    for (int s = 0; s < n_stages; s++) {
+        uint64_t start = time_us();
+        stages_run(state, &stages[s], 1);
+        stats->stage_us[s] = time_us() - start;
+    }
+    return true;
+}
+
+const Device cpu_device = {
+    .name = "cpu",
+    .dialect = &c_dialect,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe_target = cpu_describe_target,
+    .threads = cpu_threads,
+    .alloc = host_alloc,
+    .release = host_release,
+    .upload = host_copy,
+    .download = host_copy,
+    .has_host_memory = true,
+    .compile = cpu_compile,
+    .unload = cpu_unload,
+    .run = cpu_run,
+};

@@ -1,0 +1,58 @@
+// device.h: what a device is: one struct of function pointers, one row in devices.c.
+// A kernel is a tile body plus a tile count; who runs which tile is the launcher's business. A step is a table of
+// stages; stages with needs_barrier wait until all earlier stages are done.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "ir/target.h"
+#include "ir/uop.h"
+#include "render/dialect.h"
+
+typedef struct DeviceState DeviceState;   // private to the device
+typedef struct Program Program;           // one compiled kernel, private to the device
+
+// One kernel to compile. text is in the device's dialect; program is the linear program it was rendered from
+// (stays alive as long as the Program where the device runs linear programs; NULL elsewhere).
+typedef struct KernelSource { const char *name; const char *text; const UOpList *program; int n_params; } KernelSource;
+
+// C-like CPU kernels have this form: runs the tiles first ≤ tile < end. params[slot] is the address of a buffer.
+typedef void (*CpuKernel)(void *const *params, long first, long end);
+
+typedef struct Stage {
+    Program *program;
+    void *const *params;       // device addresses, one a slot
+    long tiles;                // ≥ 1
+    long grain;                // tiles that a worker takes at once, ≥ 1
+    bool needs_barrier;        // some earlier stage since the last barrier writes what this one touches
+} Stage;
+
+typedef struct StepStats { uint64_t *stage_us; } StepStats;   // NULL or one entry a stage (then stages run one by one)
+
+typedef struct Device {
+    const char *name;
+    const Dialect *dialect;
+    bool runs_linear;          // linear programs are kept for it
+    bool runs_nothing;         // what it leaves in memory is no result
+    // target_name: NULL or "native" for what the machine has; threads: 0 for all CPUs.
+    bool (*open)(DeviceState **state, const char *target_name, int threads, Error *err);
+    void (*close)(DeviceState *state);
+    void (*describe_target)(const DeviceState *state, Target *target);
+    int (*threads)(const DeviceState *state);
+    // Device memory, zeroed, aligned to 64 bytes, with 64 readable bytes behind it. NULL where it cannot be had.
+    void *(*alloc)(DeviceState *state, size_t nbytes);
+    void (*release)(DeviceState *state, void *at, size_t nbytes);
+    void (*upload)(DeviceState *state, void *to, const void *from, size_t nbytes);
+    void (*download)(DeviceState *state, void *to, const void *from, size_t nbytes);
+    bool has_host_memory;      // device addresses are host addresses: mapped files are used in place
+    // Compiles n kernels, in parallel where it can. Fails as a whole; programs are then NULL.
+    bool (*compile)(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err);
+    void (*unload)(DeviceState *state, Program *program);
+    // Runs all stages in order and waits. Called again and again with the same table: allocates nothing.
+    bool (*run)(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err);
+} Device;
+
+extern const Device *const devices[];      // NULL-terminated: cpu, eval, null
+const Device *device_find(const char *name);  // NULL where unknown

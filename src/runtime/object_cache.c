@@ -1,0 +1,288 @@
+// object_cache: key → look → verify → load; else compile aside → seal → rename → load.
+// In: C texts. Out: libraries.
+// Invariant: a file in the folder is an ELF image followed by a Seal; the loader ignores what lies
+// behind the image, and a file without the right Seal (cut, damaged, of another key) is compiled
+// anew over it.
+// Example: text of 2 KB → key 8f3c…e1 → ~/.cache/lathe/objects/8f3c…e1.so
+#include "runtime/object_cache.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/map.h"
+#include "base/os.h"
+#include "base/scratch.h"
+#include "base/settings.h"
+#include "runtime/sealed_file.h"
+#include "runtime/system_compiler.h"
+
+// Changing what a key means or what a Seal holds changes this text, and with it every key.
+static const char FORMAT[] = "lathe object 1\n";
+enum { MAX_OBJECTS = 10000 };          // of about 15 KB each
+
+struct ObjectCache {
+    Arena *arena;
+    SystemCompiler compiler;
+    const char *root, *folder;         // cache_dir(), cache_dir()/objects
+    bool is_readable; // the folder is there and nobody else can plant objects in it
+    atomic_bool keeps_objects;         // … and writing to it has not failed yet
+    Scratch scratch;                   // where compilations happen, opened when needed
+    atomic_bool keeps_scratch;         // a refused source lies there
+    atomic_long hits, compiled;
+};
+
+// One text on its way.
+typedef struct Item {
+    const ObjectSource *source;
+    SealKey key;
+    struct Item *same;                 // an earlier item with an equal text, or NULL
+    const char *folder; // where its object lies: the cache's folder or the scratch directory
+    void *library;
+    Error error;                       // set where its compilation failed
+} Item;
+
+static void notice(const char *format, const char *path, const char *why) {
+    if (setting_int(SETTING_DEBUG) < 1) return;
+    fprintf(stderr, format, path, why);
+}
+
+// ---- keys and images ----
+
+static SealKey key_of(const ObjectCache *cache, Arena *arena, const char *text) {
+    ArenaMark mark = arena_mark(arena);
+    TextBuilder b = builder(arena);
+    builder_printf(&b, "%s%s\n%s\n", FORMAT, cache->compiler.flags, cache->compiler.identity);
+    builder_cstring(&b, text);
+    SealKey key = seal_key((Text){b.at, b.len});
+    arena_release(arena, mark);
+    return key;
+}
+
+// A cut ELF file would be mapped past its end and raise SIGBUS in the loader. Linkers write the
+// table of sections last (System V ABI, ELF-64 header: e_shoff at 40, e_shentsize at 58, e_shnum at
+// 60).
+static bool image_is_whole(Text image) {
+    enum { HEADER_BYTES = 64 };
+    if (!text_starts(image, "\177ELF\2")) return image.len > 0;
+    uint64_t table_at;
+    uint16_t row_bytes, n_rows;
+    if (image.len < HEADER_BYTES) return false;
+    memcpy(&table_at, image.at + 40, sizeof table_at);
+    memcpy(&row_bytes, image.at + 58, sizeof row_bytes);
+    memcpy(&n_rows, image.at + 60, sizeof n_rows);
+    return table_at <= image.len && image.len - table_at >= (uint64_t)row_bytes * n_rows;
+}
+
+// ---- one item ----
+
+static void item_open(Item *item, Arena *arena, const char *folder, Error *err) {
+    item->folder = folder;
+    item->library = library_open(sealed_path(arena, folder, item->key, ".so"), err);
+}
+
+static bool item_load_kept(const ObjectCache *cache, Arena *arena, Item *item) {
+    if (!cache->is_readable) return false;
+    Error why;
+    Text image;
+    ArenaMark mark = arena_mark(arena);
+    if (sealed_read(arena, sealed_path(arena, cache->folder, item->key, ".so"), item->key, &image)) {
+        item_open(item, arena, cache->folder, &why);
+        if (!item->library)
+            notice("lathe: a kernel kept in %s cannot be loaded: %s\n", cache->folder, why.text);
+    }
+    arena_release(arena, mark);
+    return item->library != NULL;
+}
+
+// The source of a failed compilation moves where the user finds it after the scratch directory is
+// gone.
+static const char *source_keep(ObjectCache *cache, Arena *arena, const Item *item,
+                               const char *scratch_path) {
+    Error ignored;
+    const char *folder = arena_printf(arena, "%s/failed", cache->root);
+    const char *path = sealed_path(arena, folder, item->key, ".c");
+    const char *text = item->source->text;
+    if (dir_make(folder, &ignored) && file_write_atomic(path, text, strlen(text), &ignored))
+        return path;
+    atomic_store(&cache->keeps_scratch, true);
+    return scratch_path;
+}
+
+static void item_keep(ObjectCache *cache, Arena *arena, Item *item, Text image) {
+    Error why;
+    Item kept = *item;
+    kept.library = NULL;
+    const char *path = sealed_path(arena, cache->folder, item->key, ".so");
+    if (sealed_write(arena, path, item->key, image, &why))
+        item_open(&kept, arena, cache->folder, &why);
+    if (kept.library) {
+        library_close(item->library);
+        *item = kept;
+    } else if (atomic_exchange(&cache->keeps_objects, false)) {
+        notice("lathe: compiled kernels cannot be kept in %s: %s\n", cache->folder, why.text);
+    }
+}
+
+// Compiles in the scratch directory. What loads there is kept in the folder and loaded from it;
+// where the folder refuses, the scratch object serves this process.
+static bool item_compile(ObjectCache *cache, Arena *arena, Item *item) {
+    Error *err = &item->error;
+    Text complaint, image;
+    const char *text = item->source->text, *name = item->source->name;
+    const char *source = sealed_path(arena, cache->scratch.path, item->key, ".c");
+    const char *object = sealed_path(arena, cache->scratch.path, item->key, ".so");
+    TRY(file_write_atomic(source, text, strlen(text), err));
+    if (!compiler_run(&cache->compiler, arena, source, object, &complaint))
+        return fail(err, LATHE_COMPILE, "kernel %s does not compile (its source: %s): %.*s", name,
+                    source_keep(cache, arena, item, source), (int)complaint.len, complaint.at);
+    TRY(file_read(arena, object, &image, err));
+    if (!image_is_whole(image))
+        return fail(err, LATHE_COMPILE, "kernel %s: %s wrote an incomplete object; is %s full?",
+                    name, cache->compiler.words[0], cache->scratch.path);
+    item_open(item, arena, cache->scratch.path, err);
+    if (!item->library) return false;
+    atomic_fetch_add(&cache->compiled, 1);
+    if (atomic_load(&cache->keeps_objects)) item_keep(cache, arena, item, image);
+    return true;
+}
+
+// ---- many items ----
+
+typedef struct Batch {
+    ObjectCache *cache;
+    Item *const *missing;
+    int n_missing;
+    atomic_int next;
+    atomic_bool has_failed;            // no new compilation begins
+} Batch;
+
+static void batch_run(void *opaque) {
+    Batch *batch = opaque;
+    Arena *arena = arena_create();
+    for (int i; (i = atomic_fetch_add(&batch->next, 1)) < batch->n_missing &&
+                !atomic_load(&batch->has_failed);) {
+        if (!item_compile(batch->cache, arena, batch->missing[i]))
+            atomic_store(&batch->has_failed, true);
+        arena_reset(arena);
+    }
+    arena_destroy(arena);
+}
+
+static bool scratch_make(ObjectCache *cache, Error *err) {
+    return *cache->scratch.path || scratch_open(&cache->scratch, err);
+}
+
+static void scratch_remove(ObjectCache *cache) {
+    if (atomic_load(&cache->keeps_scratch)) scratch_abandon(&cache->scratch);
+    else scratch_close(&cache->scratch);
+    atomic_store(&cache->keeps_scratch, false);
+}
+
+// Compiles with the caller's thread and up to n_jobs - 1 more.
+static bool batch_compile(ObjectCache *cache, Arena *arena, Item *const *missing, int n_missing,
+                          int n_jobs, Error *err) {
+    if (n_missing == 0) return true;
+    TRY(scratch_make(cache, err));
+    Batch batch = {.cache = cache, .missing = missing, .n_missing = n_missing};
+    int n_threads = (n_jobs < n_missing ? n_jobs : n_missing) - 1;
+    Thread **threads = arena_new(arena, (size_t)(n_threads > 0 ? n_threads : 0) * sizeof *threads);
+    for (int i = 0; i < n_threads; i++) threads[i] = thread_start(batch_run, &batch);
+    batch_run(&batch);
+    for (int i = 0; i < n_threads; i++) thread_join(threads[i]);
+    for (int i = 0; i < n_missing; i++) {
+        if (missing[i]->library || missing[i]->error.code == LATHE_OK) continue;
+        *err = missing[i]->error;
+        return false;
+    }
+    return true;
+}
+
+// Loads what the folder has and lists what must be compiled; equal texts are listed once.
+static int items_look_up(ObjectCache *cache, Arena *arena, Item *items, int n, Item **missing) {
+    Map seen;
+    map_init(&seen, arena);
+    int n_missing = 0;
+    for (int i = 0; i < n; i++) {
+        Item *item = &items[i];
+        item->key = key_of(cache, arena, item->source->text);
+        item->same = map_get(&seen, &item->key, sizeof item->key);
+        if (item->same) continue;
+        map_put(&seen, &item->key, sizeof item->key, item);
+        if (item_load_kept(cache, arena, item))
+            atomic_fetch_add(&cache->hits, 1);
+        else
+            missing[n_missing++] = item;
+    }
+    return n_missing;
+}
+
+bool object_cache_load(ObjectCache *cache, const ObjectSource *sources, int n, int n_jobs,
+                       void **libraries, Error *err) {
+    CHECK(n >= 0);
+    Arena *arena = arena_create();
+    Item *items = arena_new(arena, (size_t)n * sizeof *items);
+    Item **missing = arena_new(arena, (size_t)n * sizeof *missing);
+    for (int i = 0; i < n; i++) items[i].source = &sources[i];
+    int n_missing = items_look_up(cache, arena, items, n, missing);
+    bool ok = batch_compile(cache, arena, missing, n_missing, n_jobs, err);
+    for (int i = 0; ok && i < n; i++) {
+        // An equal text gets a handle of its own, so that each is closed on its own.
+        if (items[i].same) item_open(&items[i], arena, items[i].same->folder, err);
+        ok = items[i].library != NULL;
+    }
+    for (int i = 0; i < n; i++) {
+        libraries[i] = ok ? items[i].library : NULL;
+        if (!ok) library_close(items[i].library);
+    }
+    // Nothing is loaded from there then, and a process that is killed later leaves nothing behind.
+    if (atomic_load(&cache->keeps_objects)) scratch_remove(cache);
+    arena_destroy(arena);
+    return ok;
+}
+
+// ---- opening and closing ----
+
+static void folder_open(ObjectCache *cache) {
+    Error why;
+    cache->root = cache_dir(cache->arena);
+    cache->folder = arena_printf(cache->arena, "%s/objects", cache->root);
+    cache->is_readable = dir_make(cache->folder, &why);
+    if (!cache->is_readable) {
+        notice("lathe: compiled kernels cannot be kept in %s: %s\n", cache->folder, why.text);
+    } else if (!dir_is_private(cache->folder)) {
+        cache->is_readable = false;
+        notice("lathe: compiled kernels are not kept in %s: %s\n", cache->folder,
+               "others may write to it");
+    }
+    atomic_store(&cache->keeps_objects, cache->is_readable);
+}
+
+bool object_cache_open(ObjectCache **out, const char *target_flags, Error *err) {
+    ObjectCache *cache = calloc(1, sizeof *cache);
+    *out = NULL;
+    if (!cache) return fail(err, LATHE_NO_MEMORY, "no memory for the cache of compiled kernels");
+    cache->arena = arena_create();
+    folder_open(cache);
+    const char *versions =
+        cache->is_readable ? arena_printf(cache->arena, "%s/compilers", cache->root) : "";
+    if (!compiler_open(&cache->compiler, cache->arena, target_flags, versions, err)) {
+        object_cache_close(cache);
+        return false;
+    }
+    *out = cache;
+    return true;
+}
+
+void object_cache_close(ObjectCache *cache) {
+    if (!cache) return;
+    scratch_remove(cache);
+    if (atomic_load(&cache->compiled) > 0 && atomic_load(&cache->keeps_objects))
+        dir_prune(cache->folder, MAX_OBJECTS);
+    arena_destroy(cache->arena);
+    free(cache);
+}
+
+ObjectStats object_cache_stats(const ObjectCache *cache) {
+    return (ObjectStats){atomic_load(&cache->hits), atomic_load(&cache->compiled)};
+}

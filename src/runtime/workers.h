@@ -1,0 +1,35 @@
+// workers: a fixed pool of threads that run one function together, meet at barriers, share tiles.
+// In: a step function. Out: it has run on every worker; what they wrote is visible to the caller.
+// Invariant: nothing is allocated after workers_create; a waiting worker spins for some
+// microseconds and then sleeps, so that a core taken by a neighbour costs its share of the work and
+// not the whole step.
+// Example: Workers *w = workers_create(4); workers_run(w, step, &arg); workers_destroy(w);
+#pragma once
+#include <stdatomic.h>
+
+typedef struct Workers Workers;
+enum { WORKERS_MAX = 1024 };
+
+// n in 1 … WORKERS_MAX: n - 1 threads beside the caller. NULL where one of them cannot be had.
+Workers *workers_create(int n);
+void workers_destroy(Workers *workers);            // NULL is allowed; no step may be running
+int workers_count(const Workers *workers);
+
+// Runs step(arg, worker, n_workers) once on every worker (the caller is worker 0); waits for all.
+// One call at a time, and none from inside a step.
+void workers_run(Workers *workers, void (*step)(void *arg, int worker, int n_workers), void *arg);
+
+// Inside a step: waits until every worker has come here. All workers must call it equally often.
+void workers_barrier(Workers *workers);
+
+// Inside a step: waits until *counter >= target. Whoever brings a counter to a value that others
+// may wait for calls workers_signal afterwards.
+void workers_wait(Workers *workers, atomic_long *counter, long target);
+void workers_signal(Workers *workers);
+
+// Which tile of a stage comes next; zero it between uses. Alone on its cache line: all write to it.
+typedef struct TileCounter { _Alignas(64) atomic_long next; } TileCounter;
+
+// Takes the next `grain` tiles (>= 1): returns the first one, or -1 where all n_tiles are taken.
+// The last portion may be short: it ends at min(first + grain, n_tiles).
+long tile_take(TileCounter *counter, long n_tiles, long grain);

@@ -1,0 +1,97 @@
+// cuts: which loops of a group become tiles that workers take.
+// In: a group whose members share loops. Out: those to cut, and how many of their steps a tile keeps.
+// Invariant: tiles are enough work to be worth taking, and enough of them to keep workers busy to the end.
+// Example: a product of 2,048 rows of 2,048: 64 tiles of 32 rows; attention over pages: a tile a page, all heads in it.
+#include "schedule/fuse.h"
+
+enum { TILE_WORK = 131072, MOST_TILES = 512, FEW_TILES = 8 };
+static const double NEARLY = 1.25;
+
+// How far apart two steps of the range read; what numbers loaded by it select lies anywhere.
+static int64_t step_of(UOp *index, UOp *range) {
+    int64_t step;
+    UOp *next = uop_binary(OP_ADD, range, uop_int(range->graph, DT_I32, 1));
+    UOp *moved = uop_substitute(index, &range, &next, 1);
+    return uop_is_int_const(simplify(uop_binary(OP_SUB, moved, index)), &step) ? step : INT64_MAX;
+}
+
+// What is loaded under a range: by all members, by the largest load; and of the model's own buffers what other loads read,
+// again in each tile.
+typedef struct Weight { double elements, largest, again; UOp *index; } Weight;
+
+static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
+    for (size_t i = 0; i < g->members.len; i++) {
+        RangeSets sets = range_sets(f->arena, g->members.at[i].store->src[1]);
+        for (size_t k = 0; k < sets.order.len; k++) {
+            UOp *load = sets.order.at[k];
+            double trips = load->op == OP_LOAD ? range_sets_trips(&sets, load) : 0;
+            for (int t = 0; t < g->n_tiles && trips > 0; t++) {
+                if (!g->tile[t]) continue;
+                bool follows = range_sets_depends(&sets, load, g->tile[t]);
+                if (!follows && uop_buffer_of(load->src[0])->arg[0] < FIRST_TEMP_ID) weight[t].again += trips;
+                if (!follows) continue;
+                weight[t].elements += trips;
+                if (trips > weight[t].largest) weight[t].largest = trips, weight[t].index = load->src[0]->src[1];
+            }
+        }
+    }
+}
+
+static int64_t divisor_from(int64_t n, double at_least) {
+    for (int64_t d = 1; d < n; d++) if (n % d == 0 && (double)d >= at_least) return d;
+    return n;
+}
+
+// The range with the most elements under it is cut first; of two nearly alike that whose steps lie further apart, so that
+// a tile's data lies together.
+static bool goes_before(const Group *g, const Weight *w, int a, int b) {
+    if (w[a].elements > w[b].elements * NEARLY || w[b].elements > w[a].elements * NEARLY) return w[a].elements > w[b].elements;
+    if (!w[a].index || !w[b].index) return a < b;
+    int64_t x = step_of(w[a].index, g->tile[a]), y = step_of(w[b].index, g->tile[b]);
+    return x == y ? a < b : x > y;
+}
+
+Cuts cuts_choose(Fuser *f, const Group *g) {
+    Weight weight[MAX_TILES] = {{0}};
+    Cuts cuts = {.tiles = 1};
+    int order[MAX_TILES], n = 0;
+    weigh_tiles(f, g, weight);
+    for (int t = 0; t < g->n_tiles; t++) {
+        if (!g->tile[t]) continue;
+        int at = n++;
+        for (; at > 0 && goes_before(g, weight, t, order[at - 1]); at--) order[at] = order[at - 1];
+        order[at] = t;
+    }
+    for (int i = 0; i < n && g->work / cuts.tiles > TILE_WORK && cuts.tiles < ENOUGH_TILES; i++) {
+        int64_t size = range_size(g->tile[order[i]]);
+        double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / MOST_TILES;
+        if (TILE_WORK / per_step > wanted) wanted = TILE_WORK / per_step;
+        int64_t keep = divisor_from(size, wanted);
+        bool is_costly = weight[order[i]].again > weight[order[i]].elements;   // worth it only where workers have nothing to do
+        if (keep == size || (is_costly && cuts.tiles >= FEW_TILES)) continue;
+        cuts.at[cuts.n++] = (Cut){order[i], keep};
+        cuts.tiles *= (double)(size / keep);
+    }
+    return cuts;
+}
+
+double cuts_read_again(Fuser *f, const Group *g) {
+    double excess = 0;
+    ArenaMark mark = arena_mark(f->arena);
+    Cuts cuts = cuts_choose(f, g);
+    for (size_t i = 0; i < g->members.len; i++) {
+        RangeSets sets = range_sets(f->arena, g->members.at[i].store);
+        for (size_t k = 0; k < sets.order.len; k++) {
+            UOp *u = sets.order.at[k];
+            if (u->op != OP_LOAD || uop_buffer_of(u->src[0])->arg[0] >= FIRST_TEMP_ID) continue;
+            double followed = 1;
+            for (int c = 0; c < cuts.n; c++) {
+                UOp *tile = g->tile[cuts.at[c].t];
+                if (range_sets_depends(&sets, u, tile)) followed *= (double)(range_size(tile) / cuts.at[c].keep);
+            }
+            excess += range_sets_trips(&sets, u) * (cuts.tiles / followed - 1);
+        }
+    }
+    arena_release(f->arena, mark);
+    return excess;
+}

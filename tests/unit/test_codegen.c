@@ -1,0 +1,180 @@
+// codegen: graphs of the kinds that models use, compiled for the cpu and interpreted, against eval_graph.
+#include "compare.h"
+
+static const char *const backends[] = {"cpu", "eval"};
+
+static void each(void (*run)(Compare *c)) {
+    for (size_t i = 0; i < 2; i++) {
+        Compare c = compare_open(backends[i], NULL);
+        run(&c);
+        compare_close(&c);
+    }
+}
+
+static void elementwise(Compare *c) {
+    Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(3, 40)), y = compare_buffer(c, DT_F32, 0, 0, dims(40));
+    compare_run(c, "add", tensor_add(x, y), 1e-6);
+    compare_run(c, "exp", tensor_unary(OP_EXP, tensor_mul_const(x, 60)), 1e-5);
+    compare_run(c, "silu", tensor_silu(tensor_mul_const(x, 9)), 1e-6);
+    compare_run(c, "gelu", tensor_gelu_tanh(tensor_mul_const(x, 3)), 1e-6);
+    compare_run(c, "transposed", tensor_contiguous(tensor_transpose(tensor_mul(x, y), 0, 1)), 1e-6);
+    compare_run(c, "padded", tensor_pad(tensor_slice(x, 1, 3, 17), 1, 2, 5), 1e-6);
+    compare_run(c, "concat", tensor_concat(x, tensor_mul_const(x, 2), 1), 1e-6);
+    compare_run(c, "flip", tensor_add(tensor_flip(x, 1), y), 1e-6);
+    compare_run(c, "round", tensor_unary(OP_ROUND, tensor_mul_const(x, 50)), 1e-6);
+    compare_run(c, "to i8", tensor_cast(tensor_unary(OP_ROUND, tensor_mul_const(x, 100)), DT_I8), 0);
+    compare_run(c, "to f16", tensor_cast(tensor_mul_const(x, 100), DT_F16), 0);
+    compare_run(c, "to bf16", tensor_cast(tensor_mul_const(x, 100), DT_BF16), 0);
+    compare_run(c, "less", tensor_less(x, y), 0);
+}
+
+static void reductions(Compare *c) {
+    static const int64_t sizes[] = {1, 2, 5, 8, 15, 16, 17, 24, 31, 32, 33, 48, 100, 256, 1000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(3, sizes[i]));
+        char what[64];
+        snprintf(what, sizeof what, "sum of %d", (int)sizes[i]);
+        compare_run(c, what, tensor_sum(x, 1), 1e-5);
+        snprintf(what, sizeof what, "max of %d", (int)sizes[i]);
+        compare_run(c, what, tensor_max(x, 1), 0);
+        Tensor n = compare_buffer(c, DT_I8, -128, 127, dims(3, sizes[i]));
+        snprintf(what, sizeof what, "integer sum of %d", (int)sizes[i]);
+        compare_run(c, what, tensor_sum(tensor_cast(n, DT_I32), 1), 0);
+        compare_run(c, "argmax", tensor_argmax(x), 0);
+    }
+}
+
+static void products(Compare *c) {
+    Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(4, 96)), w = compare_buffer(c, DT_F32, 0, 0, dims(40, 96));
+    Tensor y = tensor_sum(tensor_mul(tensor_reshape(x, dims(4, 1, 96)), w), -1);
+    compare_run(c, "product", y, 1e-5);
+    Tensor mean = tensor_mul_const(tensor_sum(tensor_mul(x, x), -1), 1.0 / 96);
+    Tensor inv = tensor_unary(OP_RECIP, tensor_unary(OP_SQRT, tensor_add_const(mean, 1e-5)));
+    compare_run(c, "norm", tensor_mul(x, tensor_reshape(inv, dims(4, 1))), 1e-5);
+    compare_run(c, "softmax", tensor_softmax(x, NULL), 1e-5);
+    Tensor bytes = compare_buffer(c, DT_U8, 0, 255, dims(40, 96)), q = compare_buffer(c, DT_I8, -127, 127, dims(4, 96));
+    Tensor a = tensor_cast(tensor_binary_const(OP_AND, bytes, 15), DT_I32), b = tensor_cast(tensor_reshape(q, dims(4, 1, 96)), DT_I32);
+    compare_run(c, "integer product", tensor_sum(tensor_mul(a, b), -1), 0);
+}
+
+// Bit fields ((x >> down) & mask) << up of bytes: downs apart by row and within 8 neighbours, as values and in products
+// of signed bytes. Masks are of one bit, of many, with holes, and wider than what the shift leaves.
+static void fields(Compare *c) {
+    static const int masks[] = {1, 3, 15, 85, 192, 255}, ups[] = {0, 1, 4, 7};
+    Tensor bytes = compare_buffer(c, DT_U8, 0, 255, dims(3, 8, 32)), few = compare_buffer(c, DT_U8, 0, 255, dims(3, 32, 1));
+    Tensor q = compare_buffer(c, DT_I8, -127, 127, dims(3, 8, 32));
+    Tensor ladder = tensor_cast(tensor_iota(c->graph, 8), DT_U8);
+    for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
+        Tensor sums[3] = {NULL}, by_row = tensor_reshape(ladder, dims(8, 1)), close = ladder;
+        for (size_t u = 0; u < sizeof ups / sizeof *ups; u++) {
+            Tensor apart = tensor_binary_const(OP_AND, tensor_binary(OP_SHR, bytes, by_row), masks[m]);
+            Tensor near = tensor_binary_const(OP_AND, tensor_binary(OP_SHR, few, close), masks[m]);
+            Tensor values[3] = {tensor_binary_const(OP_SHL, apart, ups[u]), tensor_binary_const(OP_SHL, near, ups[u])};
+            for (int i = 0; i < 2; i++) values[i] = tensor_cast(tensor_reshape(values[i], dims(3, 8, 32)), DT_I32);
+            values[2] = tensor_sum(tensor_mul(values[0], tensor_cast(q, DT_I32)), -1);
+            for (int i = 0; i < 3; i++) {
+                Tensor term = tensor_mul_const(values[i], (double)(2 * u + 1));
+                sums[i] = sums[i] ? tensor_add(sums[i], term) : term;
+            }
+        }
+        compare_run(c, "fields apart by row", sums[0], 0);
+        compare_run(c, "fields of neighbours", sums[1], 0);
+        compare_run(c, "products of fields", sums[2], 0);
+    }
+}
+
+// Eight small numbers whose bits lie in 4 bytes and a word, each at its own place; what is shifted out of a byte is gone.
+static void spread_bits(Compare *c) {
+    Tensor bytes = compare_buffer(c, DT_U8, 0, 255, dims(5, 4, 1)), word = compare_buffer(c, DT_U16, 0, 65535, dims(5, 1));
+    Tensor places = tensor_cast(tensor_mul_const(tensor_iota(c->graph, 2), 4), DT_U8);
+    Tensor pairs = tensor_cast(tensor_mul_const(tensor_iota(c->graph, 8), 2), DT_U16);
+    Tensor low = tensor_reshape(tensor_binary_const(OP_AND, tensor_binary(OP_SHR, bytes, places), 15), dims(5, 8));
+    Tensor high = tensor_cast(tensor_binary(OP_SHR, word, pairs), DT_U8);
+    for (int up = 0; up < 8; up += 3) {
+        Tensor moved = tensor_binary_const(OP_SHL, high, up);
+        compare_run(c, "bits joined", tensor_add_const(tensor_cast(tensor_binary(OP_OR, low, moved), DT_I32), -32), 0);
+        compare_run(c, "bits apart", tensor_mul_const(tensor_cast(tensor_binary(OP_XOR, moved, low), DT_F32), 0.5), 0);
+    }
+}
+
+// Tables of bytes at indices that are data: small ones fit a register; the largest does not.
+static void tables(Compare *c) {
+    static const int sizes[] = {1, 3, 8, 16, 17};
+    Tensor bytes = compare_buffer(c, DT_U8, 0, 255, dims(3, 96)), q = compare_buffer(c, DT_I8, -127, 127, dims(3, 96));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char what[32];
+        Tensor place = tensor_binary(OP_MOD, tensor_cast(bytes, DT_I32), tensor_const(c->graph, DT_I32, sizes[i]));
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            Tensor table = is_signed ? compare_buffer(c, DT_I8, -128, 127, dims(sizes[i])) : compare_buffer(c, DT_U8, 0, 255, dims(sizes[i]));
+            Tensor found = tensor_cast(tensor_gather(table, place), DT_I32);
+            snprintf(what, sizeof what, "table of %d", sizes[i]);
+            compare_run(c, what, found, 0);
+            compare_run(c, what, tensor_sum(tensor_mul(found, tensor_cast(q, DT_I32)), -1), 0);
+        }
+    }
+}
+
+static void gathers(Compare *c) {
+    Tensor table = compare_buffer(c, DT_F16, 0, 0, dims(10, 32)), id = compare_buffer(c, DT_I32, 0, 9, dims(5));
+    compare_run(c, "gather", tensor_cast(tensor_gather(table, id), DT_F32), 1e-6);
+    Tensor scores = compare_buffer(c, DT_F32, 0, 0, dims(3, 20));
+    compare_run(c, "rank", tensor_rank(scores), 0);
+}
+
+static Tensor linear(Tensor x, Tensor w) {   // [m, k], [r, k] → [m, r]
+    return tensor_sum(tensor_mul(tensor_reshape(x, dims(tensor_size(x, 0), 1, tensor_size(x, 1))), w), -1);
+}
+
+static Tensor norm(Tensor x) {
+    Tensor mean = tensor_mul_const(tensor_sum(tensor_mul(x, x), -1), 1.0 / (double)tensor_size(x, -1));
+    return tensor_mul(x, tensor_unsqueeze(tensor_unary(OP_RECIP, tensor_unary(OP_SQRT, tensor_add_const(mean, 1e-5))), -1));
+}
+
+// A chain as a transformer block has it: items join kernels in many ways, for few and for many rows.
+static void blocks(Compare *c) {
+    static const int64_t rows[] = {1, 2, 4, 16};
+    for (size_t i = 0; i < 4; i++) {
+        char what[32];
+        Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(rows[i], 64));
+        Tensor up = compare_buffer(c, DT_F32, 0, 0, dims(128, 64)), gate = compare_buffer(c, DT_F32, 0, 0, dims(128, 64));
+        Tensor down = compare_buffer(c, DT_F32, 0, 0, dims(64, 128));
+        Tensor h = norm(x);
+        Tensor y = tensor_add(x, linear(tensor_mul(tensor_silu(linear(h, gate)), linear(h, up)), down));
+        snprintf(what, sizeof what, "block of %d rows", (int)rows[i]);
+        compare_run(c, what, y, 1e-5);
+        compare_run(c, what, norm(y), 1e-5);
+        Tensor q = tensor_reshape(linear(norm(y), compare_buffer(c, DT_F32, 0, 0, dims(64, 64))), dims(rows[i], 4, 16));
+        Tensor even = tensor_reshape(q, dims(rows[i], 4, 8, 2));
+        Tensor turned = tensor_concat(tensor_slice(even, 3, 1, 2), tensor_slice(even, 3, 0, 1), 3);
+        compare_run(c, "turned", tensor_add(tensor_mul_const(q, 0.5), tensor_reshape(turned, dims(rows[i], 4, 16))), 1e-5);
+        Tensor keys = compare_buffer(c, DT_F32, 0, 0, dims(24, 16));
+        Tensor scores = tensor_sum(tensor_mul(tensor_reshape(q, dims(rows[i], 4, 1, 16)), keys), -1);
+        Tensor place = tensor_iota(c->graph, 24), last = compare_buffer(c, DT_I32, 0, 23, dims(rows[i]));
+        Tensor mask = tensor_less(place, tensor_add_const(tensor_reshape(last, dims(rows[i], 1, 1)), 1));
+        Tensor p = tensor_softmax(scores, tensor_expand(mask, dims(rows[i], 4, 24)));
+        compare_run(c, "attention", tensor_sum(tensor_mul(tensor_unsqueeze(p, -1), keys), -2), 1e-5);
+    }
+}
+
+static void test_blocks(void **state) { (void)state; each(blocks); }
+static void test_elementwise(void **state) { (void)state; each(elementwise); }
+static void test_reductions(void **state) { (void)state; each(reductions); }
+static void test_products(void **state) { (void)state; each(products); }
+static void test_fields(void **state) { (void)state; each(fields); }
+static void test_spread_bits(void **state) { (void)state; each(spread_bits); }
+static void test_tables(void **state) { (void)state; each(tables); }
+static void test_gathers(void **state) { (void)state; each(gathers); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elementwise),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_spread_bits),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_gathers),
+        cmocka_unit_test(test_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

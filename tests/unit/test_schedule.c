@@ -1,0 +1,205 @@
+// test_schedule: which kernels come out of a graph: how many, and that each stored value is read.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "schedule/schedule.h"
+#include "tensor/tensor.h"
+
+#undef fail // cmocka has its own
+#include <cmocka.h>
+
+enum { WIDTH = 256, ROWS = 512 };
+
+typedef struct Plan { Arena *arena; Graph *g; Schedule schedule; KernelList kernels; Error err; } Plan;
+
+static Plan plan_new(void) {
+    Plan p = {.arena = arena_create()};
+    p.g = graph_create(p.arena);
+    return p;
+}
+
+static void plan_make(Plan *p, Tensor *outputs, int n) {
+    if (!schedule_build(&p->schedule, p->arena, outputs, n, &p->err)) fail_msg("%s", p->err.text);
+    if (!schedule_kernels(&p->schedule, &p->kernels, &p->err)) fail_msg("%s", p->err.text);
+}
+
+static Tensor product(Plan *p, int id, Tensor x, int64_t rows) {   // W·x for x [k]
+    Tensor w = tensor_buffer(p->g, id, DT_F32, 0, 0, dims(rows, tensor_size(x, -1)));
+    return tensor_sum(tensor_mul(w, x), -1);
+}
+
+static Tensor inverse_rms(Tensor x) {
+    Tensor blocks = tensor_reshape(tensor_mul(x, x), dims(tensor_size(x, -1) / 32, 32));
+    Tensor sum = tensor_sum(tensor_contiguous(tensor_sum(blocks, -1)), -1);
+    return tensor_unary(OP_RECIP, tensor_unary(OP_SQRT, tensor_add_const(sum, 1e-5)));
+}
+
+// Ids of buffers stored (or loaded) by any kernel, 1 in `seen`.
+static void mark(Plan *p, Op op, bool *seen) {
+    for (size_t k = 0; k < p->kernels.len; k++)
+        for (size_t i = 0; i < p->kernels.at[k].stores.len; i++) {
+            UOpList order = uop_toposort(p->arena, p->kernels.at[k].stores.at[i]);
+            for (size_t n = 0; n < order.len; n++) {
+                if (order.at[n]->op != op) continue;
+                UOp *buffer = uop_buffer_of(order.at[n]->src[0]);
+                if (buffer->arg[0] >= FIRST_TEMP_ID) seen[buffer->arg[0] - FIRST_TEMP_ID] = true;
+            }
+        }
+}
+
+// A temporary is read by somebody, or is an output.
+static void nothing_is_stored_in_vain(Plan *p) {
+    size_t n = p->schedule.temps.len;
+    bool *stored = calloc(n + 1, 1), *loaded = calloc(n + 1, 1);
+    assert_true(stored && loaded);
+    mark(p, OP_STORE, stored);
+    mark(p, OP_LOAD, loaded);
+    for (size_t i = 0; i < n; i++)
+        if (stored[i] && !loaded[i] && !p->schedule.temps.at[i].is_output) fail_msg("temporary %zu is never read", i);
+    free(stored);
+    free(loaded);
+}
+
+// The sum behind a norm is one number: its readers add up the sums of the blocks, and no kernel waits for it.
+static void test_norm_is_no_kernel(void **state) {
+    (void)state;
+    Plan p = plan_new();
+    Tensor x = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(WIDTH));
+    Tensor h = tensor_contiguous(product(&p, 1, x, 2048)), scale = inverse_rms(h);
+    Tensor a = tensor_contiguous(tensor_mul(product(&p, 2, h, ROWS), scale));
+    Tensor b = tensor_contiguous(tensor_mul(product(&p, 3, h, ROWS), scale));
+    Tensor c = product(&p, 4, tensor_mul(a, b), ROWS);
+    plan_make(&p, (Tensor[]){c}, 1);
+    assert_int_equal(p.kernels.len, 3);   // h with the sums of its blocks; a, b and a·b; c
+    nothing_is_stored_in_vain(&p);
+    arena_destroy(p.arena);
+}
+
+// A number that costs much to compute is computed once.
+static void test_costly_number_is_stored(void **state) {
+    (void)state;
+    Plan p = plan_new();
+    Tensor x = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(1 << 20));
+    Tensor y = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(1 << 20));
+    plan_make(&p, (Tensor[]){tensor_mul(y, tensor_sum(tensor_mul(x, x), -1))}, 1);
+    assert_int_equal(p.kernels.len, 2);
+    nothing_is_stored_in_vain(&p);
+    arena_destroy(p.arena);
+}
+
+// What is read of a buffer that the step stores to is read where the graph says, not later.
+static void test_stored_buffer_is_not_put_off(void **state) {
+    (void)state;
+    Plan p = plan_new();
+    Tensor small = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(64)), x = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(WIDTH));
+    Tensor sum = tensor_contiguous(tensor_sum(tensor_assign(small, small, tensor_mul_const(small, 2)), -1));
+    Tensor h = tensor_contiguous(product(&p, 2, x, 2048));
+    plan_make(&p, (Tensor[]){tensor_mul(product(&p, 3, h, ROWS), sum)}, 1);
+    nothing_is_stored_in_vain(&p);
+    int stored = 0;
+    for (size_t k = 0; k < p.kernels.len; k++)
+        for (size_t i = 0; i < p.kernels.at[k].stores.len; i++) stored += p.kernels.at[k].stores.at[i]->n_src == 2;
+    assert_int_equal(stored, 1);
+    arena_destroy(p.arena);
+}
+
+// A value joined from two is computed in two loops without masks, tile by tile of what both share.
+static void test_joined_value_is_split(void **state) {
+    (void)state;
+    Plan p = plan_new();
+    Tensor x = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(16, 1, 128)), tail = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(16, 64));
+    Tensor w = tensor_buffer(p.g, 2, DT_F32, 0, 0, dims(16, 512, 128));
+    Tensor y = tensor_concat(tensor_sum(tensor_mul(w, x), -1), tail, 1);
+    plan_make(&p, (Tensor[]){y}, 1);
+    assert_int_equal(p.kernels.len, 1);
+    assert_int_equal(p.kernels.at[0].stores.len, 2);
+    assert_int_equal(range_size(p.kernels.at[0].tiles.at[0]), 16);
+    for (size_t i = 0; i < 2; i++) {
+        UOpList order = uop_toposort(p.arena, p.kernels.at[0].stores.at[i]);
+        for (size_t k = 0; k < order.len; k++) {
+            assert_int_not_equal(order.at[k]->op, OP_WHERE);
+            if (order.at[k]->op == OP_LOAD) assert_int_equal(order.at[k]->n_src, 1);
+        }
+    }
+    arena_destroy(p.arena);
+}
+
+// Products that do not wait for each other are one kernel, whose tiles are those of both.
+static void test_independent_kernels_are_one(void **state) {
+    (void)state;
+    Plan p = plan_new();
+    Tensor x = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(2048));
+    Tensor a = tensor_contiguous(product(&p, 1, x, 3 * ROWS)), b = tensor_contiguous(product(&p, 2, x, 7 * 11 * 13));
+    Tensor c = tensor_contiguous(product(&p, 3, a, 64));
+    plan_make(&p, (Tensor[]){a, b, c}, 3);
+    assert_int_equal(p.kernels.len, 2);   // a and b; c
+    assert_int_equal(p.kernels.at[0].stores.len, 2);
+    assert_int_equal(p.kernels.at[0].tiles.len, 1);
+    for (int i = 0; i < 2; i++) {   // each in a loop of at most one step
+        UOp *outer = p.kernels.at[0].stores.at[i]->src[2];
+        assert_int_equal(range_size(outer), 1);
+        assert_false(uop_is_const(outer->src[0]));
+    }
+    arena_destroy(p.arena);
+}
+
+// A loop that ends at data becomes tiles up to its largest end, and what nobody reads behind the end is not computed.
+static void test_loops_that_end_at_data_are_tiles(void **state) {
+    (void)state;
+    enum { PARTS = 128 };
+    Plan p = plan_new();
+    Tensor n = tensor_buffer(p.g, 0, DT_I32, 0, PARTS, dims()), x = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(PARTS, 64, WIDTH));
+    Tensor y = tensor_buffer(p.g, 2, DT_F32, 0, 0, dims(WIDTH)), zero = tensor_const(p.g, DT_F32, 0);
+    Tensor part = tensor_contiguous(tensor_sum(tensor_sum(tensor_mul(x, y), -1), -1));
+    Tensor sum = tensor_sum(tensor_where(tensor_less(tensor_iota(p.g, PARTS), n), part, zero), -1);
+    plan_make(&p, (Tensor[]){sum}, 1);
+    assert_int_equal(p.kernels.len, 2);
+    int64_t tiles = 1;
+    for (size_t i = 0; i < p.kernels.at[0].tiles.len; i++) tiles *= range_size(p.kernels.at[0].tiles.at[i]);
+    assert_true(tiles > 1 && PARTS % tiles == 0);
+    bool ends_at_data = false;
+    UOp *store = p.kernels.at[0].stores.at[0];
+    for (int i = 2; i < store->n_src; i++) ends_at_data |= !uop_is_const(store->src[i]->src[0]);
+    assert_true(ends_at_data);
+    arena_destroy(p.arena);
+}
+
+static Tensor as_float(Tensor x) { return tensor_cast(x, DT_F32); }
+
+// d·(s − 32)·(q − 4)·p, s the same for 16 neighbours, is Σ d·Σ (s − 32)·(Σ q·p − 4·Σ p): three nested sums, and Σ p, which
+// no row changes, is computed once.
+static void test_scales_stay_outside_inner_sums(void **state) {
+    (void)state;
+    Plan p = plan_new();
+    Tensor d = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(ROWS, 8, 1, 1)), s = tensor_buffer(p.g, 1, DT_U8, 0, 63, dims(ROWS, 8, 2, 1));
+    Tensor q = tensor_buffer(p.g, 2, DT_U8, 0, 7, dims(ROWS, 8, 2, 16)), x = tensor_buffer(p.g, 3, DT_I8, -127, 127, dims(1, 8, 2, 16));
+    Tensor w = tensor_mul(tensor_mul(d, tensor_add_const(as_float(s), -32)), tensor_add_const(as_float(q), -4));
+    Tensor y = tensor_reduce(MONOID_SUM, 16, tensor_mul(w, as_float(x)), (Dims){.n = 3, .at = {-3, -2, -1}});
+    plan_make(&p, (Tensor[]){y}, 1);
+    size_t folds = 0, made = 0, n_stores = 0;
+    for (size_t k = 0; k < p.kernels.len; k++)
+        for (size_t i = 0; i < p.kernels.at[k].stores.len; i++, n_stores++) {
+            UOpList order = uop_toposort(p.arena, p.kernels.at[k].stores.at[i]);
+            for (size_t n = 0; n < order.len; n++) folds += order.at[n]->op == OP_FOLD;
+        }
+    for (size_t i = 0; i < p.schedule.temps.len; i++) made += !p.schedule.temps.at[i].is_output;
+    assert_int_equal(n_stores, 2);
+    assert_int_equal(folds, 1 + 3);
+    assert_int_equal(made, 1);
+    nothing_is_stored_in_vain(&p);
+    arena_destroy(p.arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_norm_is_no_kernel),
+        cmocka_unit_test(test_costly_number_is_stored),
+        cmocka_unit_test(test_stored_buffer_is_not_put_off),
+        cmocka_unit_test(test_joined_value_is_split),
+        cmocka_unit_test(test_independent_kernels_are_one),
+        cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
+        cmocka_unit_test(test_scales_stay_outside_inner_sums),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
