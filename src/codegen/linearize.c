@@ -1,6 +1,7 @@
 // linearize: program order. Loops are opened and closed, and what a loop does not change is computed before it.
 // In: a kernel after vectorize. Out: a list of nodes: RANGE opens a loop, END(range) closes it; SPECIAL is the tile.
-// Invariant: a node stands in the innermost loop that it depends on, and after everything that it depends on.
+// Invariant: a node stands in the innermost loop that it depends on, or in a guard around its use, and after everything
+// that it depends on.
 #include <string.h>
 
 #include "base/error.h"
@@ -68,20 +69,28 @@ typedef struct Lines {
     UOpMap bit;         // RANGE → 1 + bit
     UOpMap reg_mask;    // DEFINE_REG → loops around the nest that accumulates into it (Mask *)
     UOpMap done;
+    UOpList marked;     // what was done, in order
     int n_bits;
     Mask open;
 } Lines;
 
 enum { TILE_BIT = 0 };
 
-static void push(Lines *l, UOp *u) {
-    if (l->out.len == l->out.cap) {
-        size_t cap = l->out.cap ? l->out.cap * 2 : 256;
-        UOp **at = arena_new(l->arena, cap * sizeof *at);
-        if (l->out.len) memcpy(at, l->out.at, l->out.len * sizeof *at);
-        l->out.at = at, l->out.cap = cap;
+static void append(Arena *arena, UOpList *list, UOp *u) {
+    if (list->len == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 256;
+        UOp **at = arena_new(arena, cap * sizeof *at);
+        if (list->len) memcpy(at, list->at, list->len * sizeof *at);
+        list->at = at, list->cap = cap;
     }
-    l->out.at[l->out.len++] = u;
+    list->at[list->len++] = u;
+}
+
+static void push(Lines *l, UOp *u) { append(l->arena, &l->out, u); }
+
+static void mark_done(Lines *l, UOp *u) {
+    uop_map_put(&l->done, u, (void *)1);
+    append(l->arena, &l->marked, u);
 }
 
 static Mask mask_of(Lines *l, UOp *u) { return *(const Mask *)uop_map_get(&l->mask, u); }
@@ -103,6 +112,9 @@ static Mask range_bit(Lines *l, UOp *range) {
 }
 
 static bool is_nest(const UOp *u) { return u->op == OP_END && u->n_arg == 1; }
+
+// A loop of one step or none: what it holds belongs to some tiles only.
+static bool is_guard(const UOp *range) { return range->op == OP_RANGE && !range_is_static(range) && range_size(range) == 1; }
 
 static UOp *reg_stored(UOp *store) {
     if (store->op != OP_STORE) return NULL;
@@ -182,32 +194,43 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
     }
 }
 
-// Emits what is reachable, not done yet, and depends on open loops only. A store to memory stays in its loops, also in one
-// that it does not depend on: that may have no step.
-static void emit_invariants(Lines *l, UOp *u, UOpMap *seen) {
+// May u stand before a loop that it does not depend on? A store to memory may not: the loop may have no step. Into a guard
+// only what is no work goes early: other tiles would compute, and read what this one writes, for nothing.
+static bool may_stand_before(UOp *range, UOp *u) {
+    if (is_guard(range)) return u->op == OP_CONST || u->op == OP_DEFINE_REG;
+    return u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(u->op == OP_STORE && !reg_stored(u));
+}
+
+// Emits what is reachable, not done yet, and depends on open loops only, before range opens.
+static void emit_invariants(Lines *l, UOp *u, UOp *range, UOpMap *seen) {
     if (uop_map_get(&l->done, u) || uop_map_get(seen, u)) return;
     uop_map_put(seen, u, (void *)1);
-    bool moves = u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(u->op == OP_STORE && !reg_stored(u));
-    if (moves && !(mask_of(l, u) & ~l->open)) {
+    if (may_stand_before(range, u) && !(mask_of(l, u) & ~l->open)) {
         emit(l, u);
         return;
     }
-    for (int i = 0; i < u->n_src; i++) emit_invariants(l, u->src[i], seen);
+    for (int i = 0; i < u->n_src; i++) emit_invariants(l, u->src[i], range, seen);
+}
+
+static bool writes_memory(UOp *nest) {
+    for (int i = 0; i < nest->arg[0]; i++) if (!reg_stored(nest->src[i])) return true;
+    return false;
 }
 
 static void emit_nest(Lines *l, UOp *u) {
     int n_stores = (int)u->arg[0];
     Mask before = l->open, closed = 0;
-    size_t start = l->out.len;
+    size_t start = l->marked.len, guarded = SIZE_MAX;   // guarded: the first that stands in a guard
     for (int i = n_stores; i < u->n_src; i++) {
         UOp *range = u->src[i];
         UOpMap seen;
         uop_map_init(&seen, l->arena);
-        for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], &seen);
-        for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], &seen);   // no value need hold a loop
+        for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], range, &seen);
+        for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], range, &seen);   // no value need hold a loop
         emit(l, range->src[0]);
         push(l, range);
-        uop_map_put(&l->done, range, (void *)1);
+        mark_done(l, range);
+        if (is_guard(range) && guarded == SIZE_MAX) guarded = l->marked.len;
         l->open |= range_bit(l, range);
         closed |= range_bit(l, range);
     }
@@ -215,15 +238,17 @@ static void emit_nest(Lines *l, UOp *u) {
     for (int k = 0; k < n_stores; k++) emit(l, u->src[k]);
     for (int i = u->n_src; i-- > n_stores;) push(l, uop_new(l->graph, OP_END, DT_VOID, 1, &u->src[i], 1, NULL, 0));
     l->open = before;
-    // What depends on a closed loop is out of scope; another nest over the same range computes it anew.
-    for (size_t k = start; k < l->out.len; k++)
-        if (uop_map_get(&l->mask, l->out.at[k]) && (mask_of(l, l->out.at[k]) & closed)) uop_map_put(&l->done, l->out.at[k], NULL);
+    // What depends on a closed loop, and all that stands in a guard, is out of scope: another nest computes it anew.
+    for (size_t k = start; k < l->marked.len; k++) {
+        UOp *v = l->marked.at[k];
+        if (mask_of(l, v) & closed || (k >= guarded && !(is_nest(v) && writes_memory(v)))) uop_map_put(&l->done, v, NULL);
+    }
 }
 
 static void emit(Lines *l, UOp *u) {
     if (uop_map_get(&l->done, u)) return;
     CHECK(u->op != OP_RANGE);   // loops are opened by their nest only
-    uop_map_put(&l->done, u, (void *)1);
+    mark_done(l, u);
     if (is_nest(u)) { emit_nest(l, u); return; }
     for (int i = 0; i < u->n_src; i++) emit(l, u->src[i]);
     if (u->op == OP_SPECIAL) l->open |= (Mask)1 << TILE_BIT;
@@ -248,7 +273,7 @@ UOpList linearize(Arena *arena, UOp *sink) {
     if (tile) {
         UOpMap seen;
         uop_map_init(&seen, arena);
-        emit_invariants(&l, sink, &seen);
+        emit_invariants(&l, sink, tile, &seen);
         emit(&l, tile);
     }
     emit(&l, sink);

@@ -6,7 +6,8 @@
 #include "ir/verify_private.h"
 
 typedef struct Loop { UOp *range; size_t serial; } Loop;
-typedef struct Place { size_t loop; } Place;   // serial number of the innermost loop that a node stands in
+// Serial numbers of the innermost loop that a node stands in, and of the one that its value is known in.
+typedef struct Place { size_t stands, loop; } Place;
 
 typedef VEC(Loop) LoopStack;
 
@@ -59,8 +60,9 @@ bool verify_program(const UOpList *program, Error *err) {
         UOp *u = program->at[k];
         ok = verify_node(u, STAGE_PROGRAM, err);
         ok = ok && sources_ok(u, &places, &open, err);
-        // A loop may run again later, once it is closed.
-        bool again = u->op != OP_RANGE && u->op != OP_END && uop_map_get(&places, u);
+        // Once a loop is closed it may run again, and what stood in it may stand elsewhere.
+        const Place *before = uop_map_get(&places, u);
+        bool again = u->op != OP_RANGE && u->op != OP_END && before && is_open(&open, before->stands);
         for (size_t i = 0; u->op == OP_RANGE && i < open.len; i++) again |= open.at[i].range == u;
         if (ok && again) ok = verify_wrong(err, STAGE_PROGRAM, u, "stands there twice");
         if (ok && u->op == OP_END) {
@@ -69,7 +71,8 @@ bool verify_program(const UOpList *program, Error *err) {
             if (ok) open.len--;
         }
         if (ok && u->op == OP_RANGE) vec_push(arena, &open, ((Loop){u, loops++}));
-        Place here = {open.at[open.len - 1].serial};
+        size_t inner = open.at[open.len - 1].serial;
+        Place here = {inner, inner};
         // A constant, an AFTER and an INDEX are no instructions: an address is where its parts are, wherever the first
         // line that needed it stands.
         if (u->op == OP_CONST) here.loop = OUTERMOST;

@@ -1,4 +1,8 @@
 // codegen: graphs of the kinds that models use, compiled for the cpu and interpreted, against eval_graph.
+#include "codegen/codegen.h"
+#include "runtime/cpu_target.h"
+#include "schedule/schedule.h"
+
 #include "compare.h"
 
 static const char *const backends[] = {"cpu", "eval"};
@@ -156,6 +160,42 @@ static void blocks(Compare *c) {
     }
 }
 
+static int64_t bytes_of_any(void *context, int64_t id) { (void)context; (void)id; return 1 << 24; }
+
+// A section works in its own tiles: what it reads and sums up stands in its guard, also where a loop outside would do.
+// Elsewhere it would be computed in vain, from memory that another tile is writing.
+static void test_guards_hold_their_work(void **state) {
+    (void)state;
+    enum { WIDTH = 256 };
+    Error err = {0};
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Tensor x = tensor_buffer(g, 0, DT_F32, 0, 0, dims(WIDTH)), w = tensor_buffer(g, 1, DT_F32, 0, 0, dims(2048, WIDTH));
+    Tensor v = tensor_buffer(g, 2, DT_F32, 0, 0, dims(80, WIDTH));
+    Tensor heads = tensor_contiguous(tensor_sum(tensor_mul(w, x), -1)), other = tensor_sum(tensor_mul(v, x), -1);
+    Tensor squares = tensor_contiguous(tensor_sum(tensor_reshape(tensor_mul(heads, heads), dims(64, 32)), -1));
+    Schedule schedule;
+    KernelList kernels;
+    Target target;
+    UOpList program;
+    assert_true(schedule_build(&schedule, arena, (Tensor[]){heads, squares, other}, 3, &err));
+    assert_true(schedule_kernels(&schedule, &kernels, &err));
+    assert_int_equal(kernels.len, 1);
+    assert_true(cpu_target_find(&target, "native", &err));
+    Canonical kernel = canonicalize(arena, &kernels.at[0], bytes_of_any, NULL);
+    assert_true(codegen(arena, kernel.sink, &target, &program, &err));
+    int open = 0, guards = 0, loads = 0;
+    for (size_t k = 0; k < program.len; k++) {
+        UOp *u = program.at[k], *range = u->op == OP_END ? u->src[0] : u;
+        if (range->op == OP_RANGE && !range_is_static(range)) open += u->op == OP_END ? -1 : 1, guards += u->op == OP_RANGE;
+        if (u->op != OP_LOAD || uop_buffer_of(u->src[0])->op != OP_PARAM) continue;
+        assert_true(open > 0);
+        loads++;
+    }
+    assert_true(guards >= 3 && loads > 0);
+    arena_destroy(arena);
+}
+
 static void test_blocks(void **state) { (void)state; each(blocks); }
 static void test_elementwise(void **state) { (void)state; each(elementwise); }
 static void test_reductions(void **state) { (void)state; each(reductions); }
@@ -175,6 +215,7 @@ int main(void) {
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_gathers),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_guards_hold_their_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
