@@ -45,6 +45,11 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/liblathe.a
 	@mkdir -p $(@D)
 	$(call say,test $@)$(CC) $(CFLAGS) -MMD -MP -Itests $(LDFLAGS) -o $@ $< $(BUILD)/liblathe.a $(LDLIBS) -lcmocka
 
+# Programs of bench/ are plain: without the flags of the project.
+$(BUILD)/bench/%: bench/%.c
+	@mkdir -p $(@D)
+	$(call say,bench $@)$(CC) -std=gnu11 -O3 $(WARN) $(WERROR) -pthread -o $@ $<
+
 tests: $(TESTS)             ## build the unit tests
 
 check: all tests            ## the fast tests (less than a minute)
@@ -90,8 +95,9 @@ fuzz:                       ## each of fuzz/*.c for T seconds (default 60), need
 faults: $(BUILD)/tests/test_random_graphs   ## plants faults: the random graphs find each of them (some minutes)
 	python3 tests/faults.py --build $(BUILD)
 
-bench: all                  ## speed of the embedded model
+bench: all $(BUILD)/bench/read    ## speed of the embedded model, and a plain reader of memory beside it
 	./$(PROGRAM) bench
+	$(BUILD)/bench/read $$(nproc)
 
 deps:                       ## install what building and testing needs (Debian, Ubuntu)
 	./quickstart deps
