@@ -279,7 +279,9 @@ static UOp *dot_products(Expander *x, UOp *value, int group, int *left) {
     *left = group / 4;
     int lanes = value->lanes / 4;
     UOp *src[3] = {identity(x, MONOID_SUM, DT_I32, lanes), a, b};
-    return uop_new(x->graph, OP_DOT4, DT_I32, lanes, src, 3, NULL, 0);
+    UOp *dots = uop_new(x->graph, OP_DOT4, DT_I32, lanes, src, 3, NULL, 0);
+    DERIVED("expand", "products_of_bytes_add_up_by_fours", value, dots);
+    return dots;
 }
 
 // Lanes of `value` reordered so that the own ranges are innermost, in the order outer…, own….

@@ -15,9 +15,10 @@ bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled *
     Arena *arena = *own;
     Compiled *c = arena_new(e->arena, sizeof *c);
     *c = (Compiled){.n_params = kernel->n_slots};
-    if (setting_int(SETTING_DEBUG) >= 3) fprintf(stderr, "-- kernel\n%s\n", textform_expression(arena, kernel->sink, 40));
     // The name is part of the text, so it must not depend on what else was compiled.
     c->name = arena_printf(e->arena, "k%016llx", (unsigned long long)hash_bytes(kernel->key, kernel->key_bytes, 1));
+    if (setting_int(SETTING_DEBUG) >= 3)
+        fprintf(stderr, "-- kernel %s\n%s\n", c->name, textform_expression(arena, kernel->sink, 40));
     TextBuilder what = builder(arena);
     builder_printf(&what, "%s %s\n", e->device->name, e->target.name);
     builder_append(&what, kernel->key, kernel->key_bytes);

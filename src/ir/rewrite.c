@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "ir/textform.h"
 
-enum { LAST_RULES = 20, FREE_STEPS = 100000, STEPS_A_NODE = 100 };
+enum { LAST_RULES = 20, FREE_STEPS = 100000, STEPS_A_NODE = 100, SHOWN_DEPTH = 6 };
 
 typedef enum State { NEW, SOURCES, WAIT, DONE } State;
 typedef struct Entry {
@@ -83,13 +83,18 @@ static void budget_check(Rewriter *r) {
         (long long)r->stats.rewrites, r->old_nodes, builder_cstr(&b));
 }
 
-static void print_rewrite(Rewriter *r, const Rule *rule, UOp *before, UOp *after) {
+void derivation_print(const char *pass, const char *step, const char *file, int line, UOp *before, UOp *after) {
+    if (setting_int(SETTING_DEBUG) < 6) return;
     Arena *arena = arena_create();
-    fprintf(stderr, "%s: %s (%s:%d)\n    %s\n  → %s\n", r->ctx.pass,
-            rule ? rule->row->name : "constants", rule ? rule->row->file : "eval",
-            rule ? rule->row->line : 0, textform_expression(arena, before, 6),
-            textform_expression(arena, after, 6));
+    fprintf(stderr, "%s: %s (%s:%d)\n    %s\n  → %s\n", pass, step, file, line,
+            textform_expression(arena, before, SHOWN_DEPTH), textform_expression(arena, after, SHOWN_DEPTH));
     arena_destroy(arena);
+}
+
+static void print_rewrite(Rewriter *r, const Rule *rule, UOp *before, UOp *after) {
+    if (!r->prints) return;
+    const RuleRow *row = rule ? rule->row : NULL;
+    derivation_print(r->ctx.pass, row ? row->name : "constants", row ? row->file : "eval", row ? row->line : 0, before, after);
 }
 
 static UOp *apply_rules(Rewriter *r, UOp *u) {
@@ -106,7 +111,7 @@ static UOp *apply_rules(Rewriter *r, UOp *u) {
             if (!made) continue;
             count->hits++;
             r->last[r->stats.rewrites++ % LAST_RULES] = rule;
-            if (r->prints) print_rewrite(r, rule, u, made);
+            print_rewrite(r, rule, u, made);
             budget_check(r);
             return made;
         }
@@ -119,7 +124,7 @@ static UOp *step(Rewriter *r, UOp *u) {
     UOp *constant = rewrite_fold(u);
     if (!constant) return apply_rules(r, u);
     r->stats.folds++;
-    if (r->prints) print_rewrite(r, NULL, u, constant);
+    print_rewrite(r, NULL, u, constant);
     return constant;
 }
 

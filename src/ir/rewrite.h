@@ -25,6 +25,9 @@ UOp *rewrite(UOp *root, const RuleSet *const *sets, int n_sets, const char *pass
 // The same; user is handed to RULE_DO functions as ctx->user.
 UOp *rewrite_with(UOp *root, const RuleSet *const *sets, int n_sets, const char *pass_name,
                   void *user, RewriteStats *stats);
+// LATHE_DEBUG=6: a step of a pass, named and shown as a rule's. DERIVED names the line that takes it.
+void derivation_print(const char *pass, const char *step, const char *file, int line, UOp *before, UOp *after);
+#define DERIVED(pass, step, before, after) derivation_print(pass, step, __FILE__, __LINE__, before, after)
 // simplify.c: an index expression or a value after the exact rules.
 UOp *simplify(UOp *u);
 // The constant that an elementwise node, VCAT or SHUFFLE of constants is; NULL where it is none.

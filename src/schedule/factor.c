@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "ir/bounds.h"
+#include "ir/rewrite.h"
 #include "schedule/schedule.h"
 
 enum { MAX_TERMS = 16, MAX_FACTORS = 12, MAX_LOOPS = 16 };
+static const char PASS[] = "factor";
 
 typedef struct Term { double coefficient; int n; UOp *factor[MAX_FACTORS]; } Term;
 typedef struct Sum { int n; Term term[MAX_TERMS]; } Sum;
@@ -65,7 +67,10 @@ static UOp *whole_integer(UOp *u, const Inner *inner) {
     UOp *sum = uop_binary(OP_ADD, uop_cast(x->src[0], DT_I32), uop_int(u->graph, DT_I32, (int64_t)value));
     Bounds b = bounds_of(sum), own = bounds_of(x->src[0]);
     bool fits = bounds_fit(sum) && own.lo >= -exact && own.hi <= exact && b.lo >= -exact && b.hi <= exact;
-    return fits ? uop_cast(sum, u->dtype) : NULL;
+    if (!fits) return NULL;
+    UOp *whole = uop_cast(sum, u->dtype);
+    DERIVED(PASS, "float_sum_is_an_integer", u, whole);
+    return whole;
 }
 
 static bool sum_of(UOp *u, const Inner *inner, Sum *out) {
@@ -162,7 +167,9 @@ static UOp *share(Factoring *f, UOp *value) {
         map_put(&f->shared, key, key_bytes, known);
     }
     UOp *index = uop_substitute(known->flat, known->order, visited, n);
-    return uop_load(uop_index(known->buffer, simplify(index)), value->dtype, NULL);
+    UOp *held = uop_load(uop_index(known->buffer, simplify(index)), value->dtype, NULL);
+    DERIVED(PASS, "same_for_a_loop_computed_once", value, held);
+    return held;
 }
 
 static bool lacks_a_loop(Factoring *f, UOp *value) {
@@ -211,6 +218,7 @@ static UOp *integer_sum(Factoring *f, UOp *const *integer, const uint32_t *touch
     if (!product) return uop_int(f->schedule->graph, DT_I32, (int64_t)times);
     if (!fits_i32(product, times)) return NULL;
     UOp *sum = uop_fold(MONOID_SUM, 1, product, closed, n_closed);
+    DERIVED(PASS, "sum_fits_32_bits", product, sum);
     return lacks_a_loop(f, sum) ? share(f, sum) : sum;
 }
 
@@ -258,6 +266,7 @@ static bool parts_merge(Part *a, const Part *b) {
     UOp *sum = weighted_inside(a->inside, a->coefficient, b->inside, b->coefficient);
     if (!sum) sum = weighted(a->inside, a->coefficient, b->inside, b->coefficient);
     if (!sum) return false;
+    DERIVED(PASS, "terms_of_equal_scales_join", b->inside, sum);
     a->inside = sum;
     a->coefficient = 1;
     return true;
@@ -298,7 +307,10 @@ static UOp *factor_fold(Factoring *f, UOp *u) {
         else value = uop_binary(sign < 0 ? OP_SUB : OP_ADD, value, part);
     }
     for (int i = 0; i < n; i++) if (!(inner >> i & 1)) left[n_left++] = ranges[i];
-    return value ? uop_fold(MONOID_SUM, (int)u->arg[1], value, left, n_left) : u;
+    if (!value) return u;
+    UOp *made = uop_fold(MONOID_SUM, (int)u->arg[1], value, left, n_left);
+    DERIVED(PASS, "scales_leave_exact_integer_sums", u, made);
+    return made;
 }
 
 static UOp *factor_value(Factoring *f, UOp *root) {

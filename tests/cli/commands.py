@@ -125,6 +125,22 @@ def test_the_null_device_says_what_it_is():
     assert result.code == 0 and "computes nothing" in result.errors() and ", 1 thread]" in result.errors(), result
 
 
+def test_debug_shows_how_a_kernel_came_about():
+    """Each step of the integer form by name, with the line that takes it and what it changed."""
+    with temporary() as folder:     # no text of an earlier run stands for a kernel
+        result = lathe("logits", "--tokens", "5", "--device", "null", LATHE_DEBUG="6", LATHE_CACHE_DIR=folder)
+    assert result.code == 0, result
+    shown = result.err.decode()
+    for step, change in (("factor: sum_fits_32_bits", r".*cast\[i32\].*\n  → fold"),
+                         ("factor: same_for_a_loop_computed_once", r".*fold.*\n  → load\(index\(buffer"),
+                         ("factor: terms_of_equal_scales_join", r".*\n  → \(fold"),
+                         ("factor: scales_leave_exact_integer_sums", r".*fold.*\n  → .*cast\[f32\]\(.*fold"),
+                         ("expand: products_of_bytes_add_up_by_fours", r".*\n  → dot4"),
+                         ("simplify: sum_canonical", r".*\n  → ")):
+        assert re.search(re.escape(step) + r" \(src/[a-z_/.]+:\d+\)\n    " + change, shown), step
+    assert re.search(r"^-- kernel k[0-9a-f]{16}$", shown, re.M)
+
+
 def test_device_and_target_are_checked():
     for command in COMMANDS:
         refused(lathe(command, "--device", "toaster"), 2, "toaster", "cpu", "eval", "null")
