@@ -28,6 +28,7 @@ typedef struct LatheOptions {
     int threads;               // 0: all CPUs
     bool exact;                // reference mode: activations stay f32
     int64_t context;           // tokens that fit; 0: min(the model's, 8192, what memory allows)
+    const char *cache_type;    // how the attention cache is kept: "f16", "f32", "q8_0" (half of f16); NULL: f16, f32 if exact
 } LatheOptions;
 
 typedef struct LatheSampling {

@@ -53,7 +53,7 @@ LatheModel *lathe_open(const char *path, const LatheOptions *options, LatheError
     LatheModel *m = calloc(1, sizeof *m);
     Error err = {.text = "no memory"};
     LoadOptions load = {.model = path, .device = o.device, .target = o.target, .threads = o.threads,
-                        .model_options = {.exact = o.exact, .context = o.context}};
+                        .model_options = {.exact = o.exact, .context = o.context, .cache_type = o.cache_type}};
     ConversationOptions conversation = {.sampling = sampling_defaults(), .most_tokens = -1, .system = {"", 0}};
     bool ok = m != NULL;
     if (ok) {

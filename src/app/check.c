@@ -121,8 +121,9 @@ bool command_check(const Options *o, Error *err) {
             return false;
         }
         report_refuse(o->arena, &report, &why);
-    } else if (!model_inspect(o->arena, &gguf, true, &report, &why)) {
-        report_refuse(o->arena, &report, &why);
+    } else if (!model_inspect(o->arena, &gguf, option_text(o, OPTION_cache_type), true, &report, err)) {
+        gguf_close(&gguf);
+        return false;
     } else {
         report_texts(o->arena, &gguf, &report);
     }

@@ -427,10 +427,21 @@ bool config_read(ModelConfig *config, Arena *arena, const Gguf *gguf, ModelFacts
     return true;
 }
 
-int64_t config_cache_bytes(const ModelConfig *c, int element_bytes) {
-    int64_t width = c->attention == ATTENTION_LATENT ? c->kv_lora + c->rope_dim
-                                                     : c->kv_heads * (c->key_dim + c->value_dim);
-    return width * c->n_blocks * element_bytes;
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+
+KvShape config_keys(const ModelConfig *c) {
+    if (c->attention == ATTENTION_LATENT)
+        return (KvShape){c->kv_lora + c->rope_dim, common_divisor(c->kv_lora, c->rope_dim)};
+    return (KvShape){c->kv_heads * c->key_dim, c->key_dim};
+}
+
+KvShape config_values(const ModelConfig *c) {
+    if (c->attention == ATTENTION_LATENT) return (KvShape){0, c->kv_lora};
+    return (KvShape){c->kv_heads * c->value_dim, c->value_dim};
+}
+
+int64_t config_cache_bytes(const ModelConfig *c, const KvFormat *format) {
+    return c->n_blocks * (kv_row_bytes(format, config_keys(c)) + kv_row_bytes(format, config_values(c)));
 }
 
 bool config_block_is_dense(const ModelConfig *c, int block) {

@@ -5,6 +5,7 @@
 #pragma once
 #include "nn/experts.h"
 #include "nn/gguf.h"
+#include "nn/kvcache.h"
 #include "nn/rope.h"
 
 typedef enum AttentionKind { ATTENTION_GROUPED, ATTENTION_LATENT } AttentionKind;
@@ -50,8 +51,12 @@ typedef struct ModelFacts { ModelFact *at; size_t len, cap; Arena *arena; } Mode
 // facts may be NULL. Errors: LATHE_UNSUPPORTED for an architecture or a form of it that lathe does not know (the
 // text lists the known ones), LATHE_BAD_FILE for a missing or impossible key (the text names it).
 bool config_read(ModelConfig *config, Arena *arena, const Gguf *gguf, ModelFacts *facts, Error *err) MUST_CHECK;
-// Bytes of cache that one position takes in all blocks, with elements of element_bytes (2: f16, 4: f32).
-int64_t config_cache_bytes(const ModelConfig *config, int element_bytes);
+// What a block keeps of a position. Latent: one row, its parts what turns with the position and what does not; the values
+// are a part of it, and their shape is 0 wide.
+KvShape config_keys(const ModelConfig *config);
+KvShape config_values(const ModelConfig *config);
+// Bytes of cache that one position takes in all blocks.
+int64_t config_cache_bytes(const ModelConfig *config, const KvFormat *format);
 bool config_block_is_dense(const ModelConfig *config, int block);
 int64_t config_block_window(const ModelConfig *config, int block);   // 0 where the block sees everything
 // Names of the architectures that arch.def knows, in order; NULL-terminated.

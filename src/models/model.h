@@ -17,7 +17,7 @@
 typedef struct ModelOptions {
     bool exact;                // f32 activations in every product
     int64_t context;           // positions a sequence; 0: min(the model's, 8,192, what fits leaving 1 GiB)
-    const char *cache_type;    // "f16" or "f32"; NULL: f16, f32 in exact mode
+    const char *cache_type;    // "f16", "f32" or "q8_0"; NULL: f16, f32 in exact mode
     int chunk;                 // prompt rows at once; 0: MODEL_CHUNK
     int slots;                 // sequences at once; 0: 1
 } ModelOptions;
@@ -72,9 +72,11 @@ typedef struct ModelReport {
     ModelFacts facts;                  // gating, rope numbers, pre-tokenizer, sizes …
     TextList inferred;                 // "expert gating: sigmoid (…)": facts that the file does not state, with reasons
     TextList warnings, errors;
-    int64_t cache_bytes_per_token;     // f16
+    int64_t cache_bytes_per_token;
     int64_t parameters, bytes_per_token;
 } ModelReport;
-// scan_values: also look for NaN and infinities in every tensor's floats and block scales (reads the whole file).
-// False only where the report could not be made at all; what is wrong with the file stands in errors.
-bool model_inspect(Arena *arena, const Gguf *gguf, bool scan_values, ModelReport *report, Error *err) MUST_CHECK;
+// cache_type: as in ModelOptions. scan_values: also look for NaN and infinities in every tensor's floats and block scales
+// (reads the whole file). False only where the report could not be made at all: LATHE_BAD_REQUEST for a cache type that
+// cannot be had; what is wrong with the file stands in errors.
+bool model_inspect(Arena *arena, const Gguf *gguf, const char *cache_type, bool scan_values, ModelReport *report,
+                   Error *err) MUST_CHECK;

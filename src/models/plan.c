@@ -49,14 +49,20 @@ static Tensor table_tensor(void *context, Graph *g, const int8_t *values, int n)
 
 // ---------------------------------------------------------------- sizes
 
-static bool choose_cache_type(Planner *p) {
-    const char *type = p->options->cache_type;
-    p->plan->cache_type = p->options->is_exact ? DT_F32 : DT_F16;
-    if (!type || !*type) return true;
-    if (strcmp(type, "f16") && strcmp(type, "f32"))
-        return fail(p->err, LATHE_BAD_REQUEST, "the cache type '%.32s' is unknown: f16 or f32",
-                    type);
-    p->plan->cache_type = strcmp(type, "f16") ? DT_F32 : DT_F16;
+bool plan_cache_format(const KvFormat **out, Arena *arena, const ModelConfig *config, const char *name, bool is_exact,
+                       Error *err) {
+    const char *automatic = is_exact ? "f32" : "f16";
+    const KvFormat *format = kv_format_find(name && *name ? name : automatic);
+    if (!format)
+        return fail(err, LATHE_BAD_REQUEST, "the cache type '%.32s' is unknown: %s", name, kv_format_names(arena));
+    const KvShape shapes[] = {config_keys(config), config_values(config)};
+    for (int i = 0; i < 2; i++)
+        if (kv_block(format, shapes[i]) < format->block_least)
+            return fail(err, LATHE_BAD_REQUEST,
+                        "the cache type %s needs heads that divide by %lld, and this model keeps parts of %lld values: "
+                        "ask for --cache-type %s",
+                        format->name, (long long)format->block_least, (long long)shapes[i].part, automatic);
+    *out = format;
     return true;
 }
 
@@ -86,7 +92,7 @@ static bool choose_context(Planner *p) {
 }
 
 int64_t plan_cache_bytes_per_token(const ModelPlan *plan) {
-    return config_cache_bytes(plan->config, dtype_bytes(plan->cache_type));
+    return config_cache_bytes(plan->config, plan->cache_format);
 }
 
 // ---------------------------------------------------------------- buffers
@@ -116,19 +122,23 @@ static bool make_rope(Planner *p, const RopeSpec *spec, int64_t *cos_id, int64_t
                            (long long)p->plan->context);
 }
 
+static bool make_cache(Planner *p, KvShape shape, CacheBuffers *buffers) {
+    const ModelPlan *plan = p->plan;
+    int64_t cells = (plan->slots * plan->pages_per_slot + 1) * KV_PAGE;
+    for (int i = 0; i < plan->cache_format->n_planes; i++)
+        TRY(take(p, cells * kv_plane_bytes(plan->cache_format, shape, i), &buffers->plane[i]));
+    return true;
+}
+
 static bool make_caches(Planner *p) {
     ModelPlan *plan = p->plan;
     const ModelConfig *c = plan->config;
-    bool is_latent = c->attention == ATTENTION_LATENT;
-    int64_t cells = (plan->slots * plan->pages_per_slot + 1) * KV_PAGE *
-                    dtype_bytes(plan->cache_type);
+    KvShape values = config_values(c);
     plan->keys = arena_new(p->arena, (size_t)c->n_blocks * sizeof *plan->keys);
     plan->values = arena_new(p->arena, (size_t)c->n_blocks * sizeof *plan->values);
     for (int i = 0; i < c->n_blocks; i++) {
-        int64_t width = is_latent ? c->kv_lora + c->rope_dim : c->kv_heads * c->key_dim;
-        TRY(take(p, cells * width, &plan->keys[i]));
-        plan->values[i] = -1;
-        if (!is_latent) TRY(take(p, cells * c->kv_heads * c->value_dim, &plan->values[i]));
+        TRY(make_cache(p, config_keys(c), &plan->keys[i]));
+        if (values.width) TRY(make_cache(p, values, &plan->values[i]));
     }
     return true;
 }
@@ -160,7 +170,7 @@ bool plan_create(ModelPlan **out, Arena *arena, const Gguf *gguf, const PlanOpti
     plan->is_exact = options->is_exact;
     plan->slots = options->slots;
     TRY(weights_find(&plan->weights, arena, config, gguf, err));
-    TRY(choose_cache_type(&p));
+    TRY(plan_cache_format(&plan->cache_format, arena, config, options->cache_type, plan->is_exact, err));
     TRY(choose_context(&p));
     TRY(weights_bind(&plan->weights, host, err));
     TableBuffers *tables = arena_new(arena, sizeof *tables);

@@ -8,13 +8,17 @@
 typedef struct PlanOptions {
     bool is_exact;
     int64_t context;                   // 0: min(the model's, 8,192, what fits leaving 1 GiB)
-    const char *cache_type;            // "f16" or "f32"; NULL: f16, f32 in exact mode
+    const char *cache_type;            // a row of kvcache's formats; NULL: f16, f32 in exact mode
     int slots;                         // ≥ 1
 } PlanOptions;
 
 // Errors: those of config_read, weights_find and the host; LATHE_BAD_REQUEST for a context beyond the model's or a
-// cache type that does not exist; LATHE_NO_MEMORY where the caches do not fit (the text has both sizes).
+// cache type that cannot be had; LATHE_NO_MEMORY where the caches do not fit (the text has both sizes).
 bool plan_create(ModelPlan **plan, Arena *arena, const Gguf *gguf, const PlanOptions *options, const BufferHost *host,
                  Error *err) MUST_CHECK;
+// The format of that name, or the mode's own where name is NULL or empty. Errors: LATHE_BAD_REQUEST where it does not
+// exist, or where the model's heads do not divide into its blocks.
+bool plan_cache_format(const KvFormat **format, Arena *arena, const ModelConfig *config, const char *name, bool is_exact,
+                       Error *err) MUST_CHECK;
 // Bytes of cache that a position takes.
 int64_t plan_cache_bytes_per_token(const ModelPlan *plan);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "models/plan.h"
 #include "models/weights.h"
 
 enum { LISTED_MAX = 8 };
@@ -110,13 +111,13 @@ static void report_inferred(Reporter *r) {
     }
 }
 
-bool model_inspect(Arena *arena, const Gguf *gguf, bool scan_values, ModelReport *report,
-                   Error *err) {
-    (void)err;
+bool model_inspect(Arena *arena, const Gguf *gguf, const char *cache_type, bool scan_values,
+                   ModelReport *report, Error *err) {
     *report = (ModelReport){.facts = {.arena = arena}};
     Reporter r = {arena, gguf, report};
     ModelConfig config;
     Weights weights;
+    const KvFormat *format;
     Error why = {0};
     Text name;
     report->architecture = gguf_text(gguf, "general.architecture", &name) ? text_cstr(arena, name)
@@ -124,10 +125,11 @@ bool model_inspect(Arena *arena, const Gguf *gguf, bool scan_values, ModelReport
     if (!config_read(&config, arena, gguf, &report->facts, &why)) {
         vec_push(arena, &report->errors, arena_printf(arena, "%s", why.text));
     } else {
-        report->cache_bytes_per_token = config_cache_bytes(&config, dtype_bytes(DT_F16));
+        TRY(plan_cache_format(&format, arena, &config, cache_type, false, err));
+        report->cache_bytes_per_token = config_cache_bytes(&config, format);
         add_fact(&r, "cache",
-                 arena_printf(arena, "%lld bytes a token in f16",
-                              (long long)report->cache_bytes_per_token));
+                 arena_printf(arena, "%lld bytes a token in %s",
+                              (long long)report->cache_bytes_per_token, format->name));
         report_vocabulary(&r, &config);
         if (!weights_find(&weights, arena, &config, gguf, &why)) {
             vec_push(arena, &report->errors, arena_printf(arena, "%s", why.text));

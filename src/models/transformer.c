@@ -38,14 +38,15 @@ static Tensor turn(Build *b, Tensor x, int block) {
 }
 
 // Stores value [n, width] in a block's cache and gives back the pages in view, [n, pages, KV_PAGE, width].
-static Tensor through_cache(Build *b, int64_t buffer, Tensor value, const KvView *view) {
+static Tensor through_cache(Build *b, const CacheBuffers *buffers, KvShape shape, Tensor value,
+                            const KvView *view) {
     const ModelPlan *p = b->plan;
-    int64_t pages = p->slots * p->pages_per_slot + 1;
-    Tensor cache = tensor_buffer(b->layers.graph, buffer, p->cache_type, 0, 0,
-                                 dims(pages, KV_PAGE, tensor_size(value, -1)));
+    KvCache cache = kv_cache(b->layers.graph, p->cache_format, shape, buffers->plane,
+                             p->slots * p->pages_per_slot + 1);
     cache = kv_write(cache, &b->rows, value);
-    b->out->cached[b->out->n_cached++] = cache;
-    return kv_read(cache, view);
+    for (int i = 0; i < cache.format->n_planes; i++)
+        b->out->cached[b->out->n_cached++] = cache.plane[i];
+    return kv_read(&cache, view);
 }
 
 // ---------------------------------------------------------------- attention
@@ -64,8 +65,9 @@ static Tensor grouped_attention(Build *b, Input x, int block) {
     k = turn(b, norm(b, k, &w->k_norm), block);
     q = tensor_reshape(tensor_mul_const(q, c->score_scale),
                        dims(n, c->kv_heads, share, c->key_dim));
-    Tensor keys = through_cache(b, b->plan->keys[block], tensor_reshape(k, dims(n, -1)), &view);
-    Tensor values = through_cache(b, b->plan->values[block], v, &view);
+    Tensor keys = through_cache(b, &b->plan->keys[block], config_keys(c),
+                                tensor_reshape(k, dims(n, -1)), &view);
+    Tensor values = through_cache(b, &b->plan->values[block], config_values(c), v, &view);
     keys = tensor_reshape(keys, dims(n, -1, KV_PAGE, c->kv_heads, c->key_dim));
     values = tensor_reshape(values, dims(n, -1, KV_PAGE, c->kv_heads, c->value_dim));
     Tensor y = attention(q, keys, values, &view, c->score_cap);
@@ -92,7 +94,7 @@ static Tensor latent_attention(Build *b, Input x, int block) {
     Tensor latent = norm(b, tensor_slice(kv, 1, 0, c->kv_lora), &w->kv_a_norm);
     Tensor k_turned = turn(b, tensor_unsqueeze(tensor_slice(kv, 1, c->kv_lora, width), 1), block);
     Tensor own = tensor_concat(latent, tensor_reshape(k_turned, dims(n, c->rope_dim)), 1);
-    Tensor keys = through_cache(b, b->plan->keys[block], own, &view);
+    Tensor keys = through_cache(b, &b->plan->keys[block], config_keys(c), own, &view);
     keys = tensor_unsqueeze(keys, 3); // [n, pages, KV_PAGE, 1, width]
     Tensor values = tensor_slice(keys, 4, 0, c->kv_lora);
     Tensor y = attention(tensor_unsqueeze(q, 1), keys, values, &view,
@@ -154,7 +156,7 @@ void transformer_build(Graph *graph, const ModelPlan *plan, int n, TransformerGr
                .layers = {.graph = graph, .is_exact = plan->is_exact, .tables = plan->tables}};
     out->n_cached = 0;
     out->hidden = arena_new(arena, (size_t)c->n_blocks * sizeof(Tensor));
-    out->cached = arena_new(arena, 2 * (size_t)c->n_blocks * sizeof(Tensor));
+    out->cached = arena_new(arena, 2 * KV_PLANES_MAX * (size_t)c->n_blocks * sizeof(Tensor));
     Tensor token = row_input(&b, plan->token, c->vocab - 1);
     Tensor position = row_input(&b, plan->position, plan->context - 1);
     Tensor sequence = row_input(&b, plan->sequence, plan->slots);

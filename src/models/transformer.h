@@ -9,26 +9,28 @@
 
 enum { MODEL_ROWS_MAX = 512 };         // rows of one step
 
+typedef struct CacheBuffers { int64_t plane[KV_PLANES_MAX]; } CacheBuffers;
+
 // Everything that a graph of this model refers to by number.
 typedef struct ModelPlan {
     const ModelConfig *config;
     Weights weights;
     bool is_exact;
-    DType cache_type;                  // DT_F16 or DT_F32
+    const KvFormat *cache_format;
     int64_t context;                   // positions a sequence
     int64_t slots, pages_per_slot;     // pages in all: slots · pages_per_slot + 1 (scratch)
     QuantTables tables;
     int64_t token, position, sequence; // i32 [MODEL_ROWS_MAX]
     int64_t page_table;                // i32 [slots + 1, pages_per_slot]
     int64_t rope_cos, rope_sin, local_cos, local_sin;   // f32 [context, rope_dim / 2]
-    int64_t *keys, *values;            // [n_blocks] caches; latent: values are a part of keys, −1
+    CacheBuffers *keys, *values;       // [n_blocks]; latent: values are a part of keys, and have none
 } ModelPlan;
 
 // What a graph offers; compile any of these.
 typedef struct TransformerGraph {
     Tensor logits;                     // f32 [rows, vocab]
     Tensor *hidden;                    // [n_blocks] f32 [rows, dim]: the residual stream behind each block
-    Tensor *cached;                    // [n_cached] AFTER nodes: every cache behind its writes
+    Tensor *cached;                    // [n_cached] AFTER nodes: every plane of a cache behind its writes
     int n_cached;
 } TransformerGraph;
 

@@ -20,17 +20,16 @@ static Tensor largest_magnitude(Tensor x) {
     return tensor_bitcast(tensor_max(bits, -1), DT_F32);
 }
 
-Rounded layers_round(Tensor x) {
-    int64_t blocks_in_row = tensor_size(x, -1) / ACTIVATION_BLOCK;
-    Tensor blocks = quant_split(x, dims(blocks_in_row, ACTIVATION_BLOCK));
+Rounded layers_round(Tensor x, int64_t block) {
+    Tensor blocks = quant_split(x, dims(tensor_size(x, -1) / block, block));
     if (uop_is_poison(blocks)) return (Rounded){blocks, blocks};
     Tensor zero = tensor_const(x->graph, DT_F32, 0), most = tensor_const(x->graph, DT_F32, 127);
-    Tensor s = tensor_contiguous(tensor_div(largest_magnitude(blocks), most)); // [.., k / 32]
+    Tensor s = tensor_contiguous(tensor_div(largest_magnitude(blocks), most)); // [.., k / block]
     Tensor inverse = tensor_where(tensor_less(zero, s), tensor_unary(OP_RECIP, s), zero);
     Tensor turned = tensor_unary(OP_ROUND, tensor_mul(blocks, tensor_unsqueeze(inverse, -1)));
     // −127 is never passed; the MAX lets bounds see it.
     Tensor p = tensor_binary_const(OP_MAX, tensor_cast(turned, DT_I8), -127);
-    return (Rounded){tensor_contiguous(p), s};
+    return (Rounded){p, s};
 }
 
 // Largest product of trailing unit axes that divides the activation block: within so many elements neither side's
@@ -53,8 +52,8 @@ static Tensor operand(const Layers *l, Tensor x, const QuantType *type) {
     Dims tail = {.n = 2 + type->unit.n, .at = {1, k / type->block_elements}};
     for (int i = 0; i < type->unit.n; i++) tail.at[2 + i] = type->unit.at[i];
     if (l->is_exact || quant_is_plain(type) || k % ACTIVATION_BLOCK) return quant_split(x, tail);
-    Rounded r = layers_round(x);
-    Tensor p = quant_split(quant_join(tensor_cast(r.p, DT_F32), 2), tail);
+    Rounded r = layers_round(x, ACTIVATION_BLOCK);
+    Tensor p = quant_split(quant_join(tensor_cast(tensor_contiguous(r.p), DT_F32), 2), tail);
     int axes;
     int64_t suffix = shared_suffix(type, &axes);
     Tensor s = r.s;

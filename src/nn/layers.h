@@ -25,10 +25,10 @@ typedef struct Layers {
     QuantTables tables;
 } Layers;
 
-// The quantised form of x [.., k]: s f32 [.., k / 32] = amax / 127 of the block, and p i8 [.., k / 32, 32]
-// = round-half-even(x · (1 / s)), 0 where s is 0; x ≈ p · s. Both are kept in buffers.
+// The quantised form of x [.., k]: s f32 [.., k / block] = amax / 127 of the block, kept in a buffer, and
+// p i8 [.., k / block, block] = round-half-even(x · (1 / s)), 0 where s is 0; x ≈ p · s.
 typedef struct Rounded { Tensor p, s; } Rounded;
-Rounded layers_round(Tensor x);
+Rounded layers_round(Tensor x, int64_t block);
 
 // What a product reads: x · scale, the scale ([.., 1] for x [.., k]; NULL: 1) applied to the result.
 typedef struct Input { Tensor x, scale; } Input;

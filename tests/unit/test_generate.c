@@ -539,7 +539,7 @@ static void options_are_checked(void **state) {
         ModelOptions options;
         const char *word;
     } rows[] = {
-        {{.context = 4097}, "4096"}, {{.context = -1}, "-1"},   {{.cache_type = "q8_0"}, "q8_0"},
+        {{.context = 4097}, "4096"}, {{.context = -1}, "-1"},   {{.cache_type = "q4_0"}, "q8_0"},
         {{.slots = 1000}, "slots"},  {{.chunk = 513}, "chunk"}, {{.chunk = -2}, "chunk"},
         {{.slots = -1}, "slots"},
     };

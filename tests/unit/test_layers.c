@@ -137,7 +137,7 @@ static void rounding(void **state) {
         x[64 + i] = (float)(i == 0 ? 127 : i - 16 + 0.5); // halves go to even
     for (int i = 0; i < 32; i++) x[96 + i] *= 1e30f;
     for (int i = 0; i < 32; i++) x[128 + i] *= 1e-30f;
-    Rounded r = layers_round(floats(&b, x, dims(2, 32 * BLOCKS / 2)));
+    Rounded r = layers_round(floats(&b, x, dims(2, 32 * BLOCKS / 2)), 32);
     const Number *p = values(&b, r.p, 32 * BLOCKS), *s = values(&b, r.s, BLOCKS);
     check_rounding(x, p, s, BLOCKS);
     assert_true(s[1].f == 0 && p[40].i == 0);
@@ -153,7 +153,7 @@ static void rounding(void **state) {
 static void seen_activations(Bench *b, const float *x, int64_t n, bool is_rounded, double *out) {
     for (int64_t i = 0; i < n; i++) out[i] = (double)x[i];
     if (!is_rounded) return;
-    Rounded r = layers_round(floats(b, x, dims(n)));
+    Rounded r = layers_round(floats(b, x, dims(n)), 32);
     const Number *p = values(b, r.p, n), *s = values(b, r.s, n / 32);
     for (int64_t i = 0; i < n; i++) out[i] = (double)p[i].i * s[i / 32].f;
 }
@@ -217,7 +217,7 @@ static void rounding_is_shared(void **state) {
     (void)state;
     Bench b = bench_new(false);
     Tensor x = floats(&b, noise_floats(b.arena, 256), dims(1, 256));
-    Rounded first = layers_round(x), second = layers_round(x);
+    Rounded first = layers_round(x, 32), second = layers_round(x, 32);
     assert_ptr_equal(first.p, second.p);
     assert_ptr_equal(first.s, second.s);
     bench_free(&b);

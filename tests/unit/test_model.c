@@ -308,7 +308,9 @@ static void gating_is_inferred(void **state) {
     assert_true(o.is_read);
     assert_int_equal(o.config.router.gating, GATE_SIGMOID);
     assert_non_null(strstr(fact_of(&o, "expert gating")->reason, "GLM-4.7-Flash"));
-    assert_int_equal(config_cache_bytes(&o.config, 2), 54144);
+    assert_int_equal(config_cache_bytes(&o.config, kv_format_find("f16")), 54144);
+    assert_int_equal(config_cache_bytes(&o.config, kv_format_find("f32")), 2 * 54144);
+    assert_int_equal(config_cache_bytes(&o.config, kv_format_find("q8_0")), 54144 / 2 + 47 * 2 * (512 + 64) / 32);
     close_written(&o);
 
     w = write_experts(27, 102400);
@@ -481,7 +483,7 @@ static void report_of_a_good_file(void **state) {
     Error err = {0};
     ModelReport r;
     assert_true(gguf_open(&g, path, &err));
-    assert_true(model_inspect(arena, &g, true, &r, &err));
+    assert_true(model_inspect(arena, &g, NULL, true, &r, &err));
     assert_int_equal(r.verdict, VERDICT_OK);
     assert_string_equal(r.architecture, "deepseek2");
     assert_int_equal(r.cache_bytes_per_token, 2 * (128 + 32) * 2);
@@ -500,7 +502,7 @@ static void report_of_a_bad_file(void **state) {
     writer_tensor(&w, "stray.weight", 0, 8, 1, 1, NULL);
     open_written(&o, &w);
     ModelReport r;
-    assert_true(model_inspect(o.arena, &o.gguf, true, &r, &o.err));
+    assert_true(model_inspect(o.arena, &o.gguf, NULL, true, &r, &o.err));
     assert_int_equal(r.verdict, VERDICT_REFUSE);
     assert_int_equal(r.errors.len, 2);
     assert_non_null(strstr(r.errors.at[0], "missing"));
