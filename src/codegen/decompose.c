@@ -5,6 +5,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/bounds.h"
+#include "ir/rewrite.h"
 
 static UOp *constant(UOp *like, double value) { return uop_float(like->graph, like->dtype, value); }
 static UOp *muladd(UOp *a, UOp *b, UOp *c) {
@@ -114,9 +115,13 @@ static int log2_exact(int64_t n) {
     return k;
 }
 
+// Axes have been split since the index was last simplified: (r·16 + lane) // 32 has no lane in it, and as a shift nothing
+// would see that any more.
 static UOp *lower_division(UOp *u) {
     int64_t divisor;
     if (!uop_is_int_const(u->src[1], &divisor) || log2_exact(divisor) < 0) return u;
+    UOp *simple = simplify(u);
+    if (simple != u) return simple;
     // Arithmetic shifts and masks floor, as IDIV and MOD do, for negative values too.
     if (u->op == OP_IDIV) return binary(OP_SHR, u->src[0], uop_int(u->graph, u->dtype, log2_exact(divisor)));
     return binary(OP_AND, u->src[0], uop_int(u->graph, u->dtype, divisor - 1));

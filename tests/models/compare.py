@@ -295,9 +295,11 @@ def row_hashes(bench: Bench, model: Path, tokens: list[int], *flags: str, cache:
     return rows
 
 
-def check_bits(bench: Bench, shape: str, quant: str, exact: bool, count: int, cache: str):
+def check_bits(bench: Bench, shape: str, quant: str, exact: bool, args, cache: str):
+    count = args.positions
     model, tokens = bench.model(shape, quant), random_tokens(shape, count)
     mode = ["--exact"] if exact else []
+    mode += ["--cache-type", args.cache_type] if args.cache_type else []
     want = row_hashes(bench, model, tokens, *mode, *BIT_RUNS[0], cache=cache)
     if len(set(want)) < count // 2:
         raise Failure(f"only {len(set(want))} different rows of {count}: are the positions computed?")
@@ -347,7 +349,7 @@ def run_all(bench: Bench, args, cold: str) -> None:
             modes = (True, False) if args.quant or quant != "q4_k" else (False,)
             for exact in modes if "bits" in args.mode else ():
                 bench.check(f"{shape}-{quant} bits {'exact' if exact else 'fast'}",
-                            lambda: check_bits(bench, shape, quant, exact, args.positions, cold))
+                            lambda: check_bits(bench, shape, quant, exact, args, cold))
 
 
 def main() -> None:
@@ -360,6 +362,7 @@ def main() -> None:
     parser.add_argument("--mode", action="append", choices=MODES, help="only this mode")
     parser.add_argument("--positions", type=int, default=BIT_TOKENS, metavar="N",
                         help=f"positions of the bits mode (default {BIT_TOKENS})")
+    parser.add_argument("--cache-type", metavar="TYPE", help="how the bits mode keeps the attention cache")
     parser.add_argument("--timeout", type=float, default=600, help="seconds a run may take (default 600)")
     parser.add_argument("--models", default=os.path.join(os.environ.get("LATHE_BUILD", "build"), "models"),
                         help="folder that keeps the models (default build/models)")

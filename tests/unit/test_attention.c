@@ -1,4 +1,4 @@
-// test_attention: attention through a paged f16 or f32 cache on an engine, at lengths around every edge, against plain
+// test_attention: attention through a paged cache of each format on an engine, at lengths around every edge, against plain
 // loops in double: latent in the shape of the largest supported models (20 heads over one latent head of 576 values, of
 // which 512 are the value), grouped with several key heads, with a window, for one row and for several.
 #include <math.h>
@@ -23,7 +23,9 @@ typedef struct Bench {
     Step *step;
     Shape s;
     int rows, width;
-    int64_t q, cache, table, sequence, position;
+    const KvFormat *format;
+    int64_t block, planes[KV_PLANES_MAX];
+    int64_t q, table, sequence, position;
     float *keys, *queries; // as the cache holds them: [positions][heads][key], [heads][queries][key]
 } Bench;
 
@@ -45,26 +47,62 @@ static float noise(void) {
     return (float)((double)(noise_state >> 33) / 1073741824.0 - 1);
 }
 
-// Page p of the sequence lies in page pages − 1 − p; the values behind position n hold NaN.
-static void fill_cache(Bench *b, DType type, int64_t n) {
-    int64_t pages = b->s.pages, width = b->width;
-    size_t size = (size_t)dtype_bytes(type), nbytes = (size_t)((pages + 1) * KV_PAGE * width) * size;
-    uint8_t *cells = calloc(nbytes, 1);
-    for (int64_t t = 0; t < pages * KV_PAGE; t++) {
-        int64_t cell = (pages - 1 - t / KV_PAGE) * KV_PAGE + t % KV_PAGE;
-        for (int64_t i = 0; i < width; i++) {
-            uint8_t *at = cells + (size_t)(cell * width + i) * size;
-            number_store(type, at, (Number){.f = t < n ? (double)b->keys[t * width + i] : NAN});
-            if (t < n) b->keys[t * width + i] = (float)number_load(type, at).f;
+static int64_t cells_of(const Bench *b, int plane) { return plane ? b->width / b->block : b->width; }
+
+// One row as the format keeps it, in plain C: rounded values and, where there is a second plane, a scale a block. `read`
+// gets what the cells say.
+static void row_pack(const Bench *b, const float *row, uint8_t *values, uint8_t *scales, float *read) {
+    DType type = b->format->planes[0].dtype, scale_type = b->format->planes[1].dtype;
+    for (int64_t from = 0; from < b->width; from += b->block) {
+        float most = 0, inverse = 1;
+        Number scale = {.f = 1};
+        for (int64_t i = from; i < from + b->block; i++) most = fmaxf(most, fabsf(row[i]));
+        if (scales) {
+            uint8_t *at = scales + from / b->block * dtype_bytes(scale_type);
+            inverse = most > 0 ? 1 / (most / 127) : 0;
+            number_store(scale_type, at, (Number){.f = (double)(most / 127)});
+            scale = number_load(scale_type, at);
+        }
+        for (int64_t i = from; i < from + b->block; i++) {
+            uint8_t *at = values + i * dtype_bytes(type);
+            if (dtype_is_int(type)) number_store(type, at, (Number){.i = lrintf(row[i] * inverse)});
+            else number_store(type, at, (Number){.f = (double)row[i]});
+            read[i] = dtype_is_int(type) ? (float)((double)number_load(type, at).i * scale.f) : (float)number_load(type, at).f;
         }
     }
-    engine_buffer_write(b->engine, b->cache, 0, cells, nbytes);
-    free(cells);
 }
 
-static void bench_open(Bench *b, Shape s, DType type, int rows) {
+// Page p of the sequence lies in page pages − 1 − p; behind position n floats hold NaN.
+static void fill_cache(Bench *b, int64_t n) {
+    int64_t pages = b->s.pages, rows = (pages + 1) * KV_PAGE;
+    uint8_t *planes[KV_PLANES_MAX] = {NULL};
+    size_t row_bytes[KV_PLANES_MAX];
+    for (int i = 0; i < b->format->n_planes; i++) {
+        DType type = b->format->planes[i].dtype;
+        row_bytes[i] = (size_t)(cells_of(b, i) * dtype_bytes(type));
+        planes[i] = calloc((size_t)rows, row_bytes[i]);
+        for (int64_t k = n; k < pages * KV_PAGE && !dtype_is_int(type); k++)
+            for (int64_t c = 0; c < cells_of(b, i); c++) {
+                int64_t cell = (pages - 1 - k / KV_PAGE) * KV_PAGE + k % KV_PAGE;
+                number_store(type, planes[i] + (size_t)cell * row_bytes[i] + c * dtype_bytes(type), (Number){.f = NAN});
+            }
+    }
+    for (int64_t t = 0; t < n; t++) {
+        size_t cell = (size_t)((pages - 1 - t / KV_PAGE) * KV_PAGE + t % KV_PAGE);
+        float *row = b->keys + t * b->width;
+        row_pack(b, row, planes[0] + cell * row_bytes[0], planes[1] ? planes[1] + cell * row_bytes[1] : NULL, row);
+    }
+    for (int i = 0; i < b->format->n_planes; i++) {
+        engine_buffer_write(b->engine, b->planes[i], 0, planes[i], (size_t)rows * row_bytes[i]);
+        free(planes[i]);
+    }
+}
+
+static void bench_open(Bench *b, Shape s, const char *format, int rows) {
     Error err = {0};
-    *b = (Bench){.arena = arena_create(), .s = s, .rows = rows, .width = s.heads * s.key};
+    KvShape shape = {s.heads * s.key, s.key};
+    *b = (Bench){.arena = arena_create(), .s = s, .rows = rows, .width = s.heads * s.key, .format = kv_format_find(format)};
+    b->block = kv_block(b->format, shape);
     int64_t pages = s.pages, n_q = (int64_t)s.heads * s.queries * s.key;
     int32_t *table = arena_new(b->arena, (size_t)(2 * pages) * sizeof *table), *zeros = arena_new(b->arena, (size_t)rows * sizeof *zeros);
     must(engine_open(&b->engine, getenv("LATHE_TEST_DEVICE"), NULL, 2, &err), &err);
@@ -74,7 +112,8 @@ static void bench_open(Bench *b, Shape s, DType type, int rows) {
     for (int64_t i = 0; i < n_q * rows; i++) b->queries[i] = i < n_q ? noise() * 0.15f : b->queries[i - n_q]; // the same in all rows
     for (int32_t i = 0; i < s.pages; i++) table[i] = s.pages - 1 - i, table[s.pages + i] = s.pages;
     b->q = buffer_of(b, b->queries, (size_t)(n_q * rows) * sizeof *b->queries);
-    b->cache = buffer_of(b, NULL, (size_t)((pages + 1) * KV_PAGE * b->width * dtype_bytes(type)));
+    for (int i = 0; i < b->format->n_planes; i++)
+        b->planes[i] = buffer_of(b, NULL, (size_t)((pages + 1) * KV_PAGE * kv_plane_bytes(b->format, shape, i)));
     b->table = buffer_of(b, table, (size_t)(2 * pages) * sizeof *table);
     b->sequence = buffer_of(b, zeros, (size_t)rows * sizeof *zeros);
     b->position = buffer_of(b, zeros, (size_t)rows * sizeof *zeros);
@@ -83,8 +122,8 @@ static void bench_open(Bench *b, Shape s, DType type, int rows) {
                         tensor_buffer(g, b->sequence, DT_I32, 0, 1, dims(rows)),
                         tensor_buffer(g, b->position, DT_I32, 0, pages * KV_PAGE - 1, dims(rows)));
     KvView view = kv_view(&kv, s.window);
-    Tensor cache = tensor_buffer(g, b->cache, type, 0, 0, dims(pages + 1, KV_PAGE, b->width));
-    Tensor keys = tensor_reshape(kv_read(cache, &view), dims(rows, -1, KV_PAGE, s.heads, s.key));
+    KvCache cache = kv_cache(g, b->format, shape, b->planes, pages + 1);
+    Tensor keys = tensor_reshape(kv_read(&cache, &view), dims(rows, -1, KV_PAGE, s.heads, s.key));
     Tensor q = tensor_buffer(g, b->q, DT_F32, 0, 0, dims(rows, s.heads, s.queries, s.key));
     Tensor y = attention(q, keys, tensor_slice(keys, 4, 0, s.value), &view, 0);
     must(engine_compile(b->engine, &y, 1, &b->step, &err), &err);
@@ -137,14 +176,14 @@ static void check_length(Bench *b, int64_t length, float *got, double *want) {
     free(position);
 }
 
-static void check_lengths(Shape s, DType type, int rows) {
+static void check_lengths(Shape s, const char *format, int rows) {
     const int64_t most = s.pages * KV_PAGE, lengths[] = {1, 31, 32, 33, 64, 65, most / 2 + 1, most - 1, most};
     Bench b;
-    bench_open(&b, s, type, rows);
+    bench_open(&b, s, format, rows);
     float *got = arena_new(b.arena, (size_t)(rows * s.heads * s.queries * s.value) * sizeof *got);
     double *want = arena_new(b.arena, (size_t)s.value * sizeof *want);
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
-        fill_cache(&b, type, lengths[l]);
+        fill_cache(&b, lengths[l]);
         check_length(&b, lengths[l], got, want);
     }
     bench_close(&b);
@@ -155,31 +194,94 @@ static const Shape latent = {1, 20, 576, 512, 129, 0}, grouped = {4, 4, 64, 64, 
 
 static void latent_f16(void **state) {
     (void)state;
-    check_lengths(latent, DT_F16, 1);
+    check_lengths(latent, "f16", 1);
 }
 static void latent_f32(void **state) {
     (void)state;
-    check_lengths(latent, DT_F32, 1);
+    check_lengths(latent, "f32", 1);
 }
 static void grouped_heads(void **state) {
     (void)state;
-    check_lengths(grouped, DT_F16, 1);
-    check_lengths(grouped, DT_F32, 3);
+    check_lengths(grouped, "f16", 1);
+    check_lengths(grouped, "f32", 3);
 }
 static void windows(void **state) {
     (void)state;
-    check_lengths(near, DT_F16, 1);
-    check_lengths(near, DT_F16, 5);
-    check_lengths(nearest, DT_F32, 2);
+    check_lengths(near, "f16", 1);
+    check_lengths(near, "f16", 5);
+    check_lengths(nearest, "f32", 2);
 }
 static void many_rows(void **state) {
     (void)state;
-    check_lengths(grouped, DT_F16, 9);
-    check_lengths((Shape){1, 5, 48, 32, 6, 0}, DT_F16, 64);
+    check_lengths(grouped, "f16", 9);
+    check_lengths((Shape){1, 5, 48, 32, 6, 0}, "f16", 64);
+}
+
+static void rounded_caches(void **state) {
+    (void)state;
+    check_lengths(latent, "q8_0", 1);
+    check_lengths(grouped, "q8_0", 3);
+    check_lengths(near, "q8_0", 5); // heads of 24: blocks of 8
+    check_lengths(nearest, "q8_0", 9);
+}
+
+// What is written and read again lies within the rounding that the format states: half a step of the block's scale, and
+// that scale's own rounding to f16 (2^-11 of each value; 2^-25 at the smallest scales).
+static void rounding_is_bounded(void **state) {
+    (void)state;
+    enum { ROWS = 6, PAGES = 2, PART = 48, WIDTH = 2 * PART };
+    const KvFormat *format = kv_format_find("q8_0");
+    const KvShape shape = {WIDTH, PART};
+    const float sizes[ROWS] = {1, 1e-4f, 3e4f, 0, 1e-7f, 50};
+    const int32_t table[2 * PAGES] = {1, 0, 2, 2}, sequence[ROWS] = {0, 0, 0, 0, 0, 1}, position[ROWS] = {0, 1, 63, 64, 65, 0};
+    float x[ROWS * WIDTH], *got = malloc(ROWS * PAGES * KV_PAGE * WIDTH * sizeof *got);
+    Bench b = {.arena = arena_create()};
+    Error err = {0};
+    must(engine_open(&b.engine, getenv("LATHE_TEST_DEVICE"), NULL, 2, &err), &err);
+    int64_t block = kv_block(format, shape), n[] = {kv_plane_bytes(format, shape, 0), kv_plane_bytes(format, shape, 1)};
+    assert_int_equal(block, 16);
+    assert_int_equal(kv_row_bytes(format, shape), WIDTH + 2 * WIDTH / 16);
+    for (int i = 0; i < ROWS * WIDTH; i++) x[i] = noise() * sizes[i / WIDTH];
+    for (int i = 0; i < 2; i++) b.planes[i] = buffer_of(&b, NULL, (size_t)((PAGES + 1) * KV_PAGE * n[i]));
+    Graph *g = graph_create(b.arena);
+    KvRows rows = kv_rows(tensor_buffer(g, buffer_of(&b, table, sizeof table), DT_I32, 0, PAGES, dims(2, PAGES)),
+                          tensor_buffer(g, buffer_of(&b, sequence, sizeof sequence), DT_I32, 0, 1, dims(ROWS)),
+                          tensor_buffer(g, buffer_of(&b, position, sizeof position), DT_I32, 0, PAGES * KV_PAGE - 1, dims(ROWS)));
+    KvView view = kv_view(&rows, 0);
+    KvCache cache = kv_write(kv_cache(g, format, shape, b.planes, PAGES + 1), &rows,
+                             tensor_buffer(g, buffer_of(&b, x, sizeof x), DT_F32, 0, 0, dims(ROWS, WIDTH)));
+    Tensor read = kv_read(&cache, &view);
+    must(engine_compile(b.engine, &read, 1, &b.step, &err), &err);
+    must(step_run(b.step, &err), &err);
+    engine_buffer_read(b.engine, step_output_buffer(b.step, 0), 0, got, ROWS * PAGES * KV_PAGE * WIDTH * sizeof *got);
+    for (int r = 0; r < ROWS; r++)
+        for (int i = 0; i < WIDTH; i++) {
+            double most = 0, value = (double)x[r * WIDTH + i], back = (double)got[(r * PAGES * KV_PAGE + position[r]) * WIDTH + i];
+            for (int k = i - i % 16; k < i - i % 16 + 16; k++) most = fmax(most, fabs((double)x[r * WIDTH + k]));
+            double bound = most / 127 * 0.5001 + fmax(fabs(value) * 1.01 * 0x1p-11, 128 * 0x1p-25);
+            if (!(fabs(back - value) <= bound)) fail_msg("row %d, value %d: %g is read as %g, more than %g away", r, i, value, back, bound);
+        }
+    free(got);
+    bench_close(&b);
+}
+
+static void formats_are_rows(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    assert_string_equal(kv_format_names(arena), "f16, f32 or q8_0");
+    assert_null(kv_format_find("q4_0"));
+    const KvFormat *q8 = kv_format_find("q8_0"), *f16 = kv_format_find("f16");
+    assert_int_equal(kv_row_bytes(f16, (KvShape){576, 64}), 1152);
+    assert_int_equal(kv_row_bytes(q8, (KvShape){576, 64}), 576 + 36);
+    assert_int_equal(kv_block(q8, (KvShape){160, 80}), 16);
+    assert_true(kv_block(q8, (KvShape){6, 6}) < q8->block_least);
+    arena_destroy(arena);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(latent_f16), cmocka_unit_test(latent_f32), cmocka_unit_test(grouped_heads),
-                                       cmocka_unit_test(windows), cmocka_unit_test(many_rows)};
+                                       cmocka_unit_test(windows), cmocka_unit_test(many_rows),
+                                       cmocka_unit_test(rounded_caches), cmocka_unit_test(rounding_is_bounded),
+                                       cmocka_unit_test(formats_are_rows)};
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

@@ -365,11 +365,11 @@ static void cache_pages(void **state) {
     const int64_t cell[M] = {0 * 64 + 6, 1 * 64 + 5, 3 * 64 + 3, 4 * 64 + 9};
     float *x = noise_floats(b.arena, M * WIDTH);
     KvRows rows = rows_of(&b, table, sequence, position, M);
-    Tensor kept = tensor_buffer(b.g, bench_id(&b, cache, sizeof cache), DT_F16, 0, 0,
-                                dims(PER_SLOT * SLOTS + 1, KV_PAGE, WIDTH));
+    const int64_t buffers[] = {bench_id(&b, cache, sizeof cache)};
+    KvCache kept = kv_cache(b.g, kv_format_find("f16"), (KvShape){WIDTH, WIDTH}, buffers, PER_SLOT * SLOTS + 1);
     kept = kv_write(kept, &rows, floats(&b, x, dims(M, WIDTH)));
     KvView view = kv_view(&rows, 0);
-    const Number *got = values(&b, kv_read(kept, &view), (int64_t)M * PER_SLOT * KV_PAGE * WIDTH);
+    const Number *got = values(&b, kv_read(&kept, &view), (int64_t)M * PER_SLOT * KV_PAGE * WIDTH);
     for (int m = 0; m < M; m++)
         for (int i = 0; i < WIDTH; i++) {
             double stored = f64_from_f16(cache[cell[m] * WIDTH + i]);
