@@ -1,27 +1,13 @@
 // kvcache: the paged cache of keys and values, as graphs over buffers and index data.
 // In: a cache's planes [pages + 1, KV_PAGE, cells a row], a page table i32 [slots + 1, pages a slot], a row's sequence
 // and position. Out: cells to write, rows of keys to read.
-// A format says which planes a cache has, and how a row of f32 values becomes their cells and is read again.
 // Invariant: the last page is scratch; the last slot's pages are all scratch: padding rows are rows of that slot.
 // Everything that varies is data in i32 tensors with stated bounds, so one program serves any mix of sequences.
 // Example: position 70 of sequence 2 lies in cell 6 of page table[2][1].
 #pragma once
-#include "tensor/tensor.h"
+#include "nn/quant_cache.h"
 
-enum { KV_PAGE = 64, KV_PLANES_MAX = 2 };   // positions a page; planes of a cache
-
-// The first plane has a cell for each value, the second one for each block of values.
-typedef struct KvFormat {
-    const char *name;
-    int64_t block_most, block_least;   // values under one scale; below the least the cache would be no smaller than in f16
-    int n_planes;
-    struct { DType dtype; int64_t lo, hi; } planes[KV_PLANES_MAX];   // stated bounds of integers
-    void (*pack)(Tensor x, int64_t block, Tensor *cells);            // f32 [.., width] → [.., cells a row] for each plane
-    Tensor (*unpack)(const Tensor *cells, int64_t block);            // and back
-} KvFormat;
-
-// One row of a cache: so many values; no scale covers values of two parts (heads, for instance).
-typedef struct KvShape { int64_t width, part; } KvShape;
+enum { KV_PAGE = 64 };             // positions a page
 
 typedef struct KvCache {
     const KvFormat *format;
@@ -50,12 +36,6 @@ KvRows kv_rows(Tensor table, Tensor sequence, Tensor position);
 // in view, however long the sequence is.
 KvView kv_view(const KvRows *rows, int64_t window);
 
-const KvFormat *kv_format_find(const char *name);                    // NULL where unknown
-const char *kv_format_names(Arena *arena);                           // "f16, f32 or q8_0"
-// Values under one scale: the largest power of two, up to the format's, that divides a part.
-int64_t kv_block(const KvFormat *format, KvShape shape);
-int64_t kv_plane_bytes(const KvFormat *format, KvShape shape, int plane);   // of one row
-int64_t kv_row_bytes(const KvFormat *format, KvShape shape);                // in all planes
 // The cache of `pages` pages, scratch included, whose planes are these buffers.
 KvCache kv_cache(Graph *g, const KvFormat *format, KvShape shape, const int64_t *buffers, int64_t pages);
 // Writes value f32 [rows, width] to the rows' cells, rounded to the cache's format; returns the cache behind it (AFTER).

@@ -89,7 +89,8 @@ def test_values_are_checked():
     refused(lathe("logits", "--exact=1", "--tokens", "1"), 2, "takes no value")
     refused(lathe("bench", "-p", "0", "-n", "0"), 2, "nothing to measure")
     refused(lathe("bench", "--depth", "deep"), 2, "--depth", "deep")
-    refused(lathe("run", "--cache-type", "f8", "-p", "x"), 2, "f8")
+    refused(lathe("run", "--cache-type", "f8", "-p", "x"), 2, "f8", "q8_0")
+    refused(lathe("check", "--cache-type", "f8"), 2, "f8", "q8_0")
     refused(lathe("run", "--kwargs", "{", "-p", "x"), 2, "--kwargs")
 
 
@@ -444,6 +445,14 @@ def test_check_of_the_embedded_model():
     assert report["architecture"] == "deepseek2" and report["cache_bytes_per_token"] > 0, report
     text = lathe("check").text()
     assert "verdict: ok" in text and "deepseek2" in text
+
+
+def test_check_knows_every_cache_type_of_the_help():
+    types = re.search(r"--cache-type (\S+)", lathe("check", "--help").text()).group(1).split("|")
+    sizes = {name: json.loads(lathe("check", "--json", "--cache-type", name).out)["cache_bytes_per_token"] for name in types}
+    assert sizes["f32"] == 2 * sizes["f16"] and sizes["f16"] / 2 < sizes["q8_0"] < sizes["f16"] * 0.6, sizes
+    for name in types:
+        assert f"{sizes[name]} bytes a token in {name}" in lathe("check", "--cache-type", name).text(), name
 
 
 def test_works_anywhere():

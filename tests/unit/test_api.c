@@ -52,6 +52,9 @@ static void opening_fails_with_a_text(void **state) {
     assert_null(lathe_open(NULL, &(LatheOptions){.device = "toaster"}, &why));
     assert_non_null(strstr(why.text, "toaster"));
     assert_null(lathe_open(NULL, &(LatheOptions){.target = "toaster"}, &why));
+    assert_null(lathe_open(NULL, &(LatheOptions){.cache_type = "q9"}, &why));
+    assert_non_null(strstr(why.text, "q9"));
+    assert_non_null(strstr(why.text, "q8_0"));
     assert_null(lathe_open("/nowhere/model.gguf", NULL, NULL));
     lathe_close(NULL);
 }

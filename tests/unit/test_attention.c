@@ -227,8 +227,7 @@ static void rounded_caches(void **state) {
 
 // What is written and read again lies within the rounding that the format states: half a step of the block's scale, and
 // that scale's own rounding to f16 (2^-11 of each value; 2^-25 at the smallest scales).
-static void rounding_is_bounded(void **state) {
-    (void)state;
+static void check_rounding(const char *device) {
     enum { ROWS = 6, PAGES = 2, PART = 48, WIDTH = 2 * PART };
     const KvFormat *format = kv_format_find("q8_0");
     const KvShape shape = {WIDTH, PART};
@@ -237,7 +236,7 @@ static void rounding_is_bounded(void **state) {
     float x[ROWS * WIDTH], *got = malloc(ROWS * PAGES * KV_PAGE * WIDTH * sizeof *got);
     Bench b = {.arena = arena_create()};
     Error err = {0};
-    must(engine_open(&b.engine, getenv("LATHE_TEST_DEVICE"), NULL, 2, &err), &err);
+    must(engine_open(&b.engine, device, NULL, 2, &err), &err);
     int64_t block = kv_block(format, shape), n[] = {kv_plane_bytes(format, shape, 0), kv_plane_bytes(format, shape, 1)};
     assert_int_equal(block, 16);
     assert_int_equal(kv_row_bytes(format, shape), WIDTH + 2 * WIDTH / 16);
@@ -263,6 +262,12 @@ static void rounding_is_bounded(void **state) {
         }
     free(got);
     bench_close(&b);
+}
+
+static void rounding_is_bounded(void **state) {
+    (void)state;
+    check_rounding(getenv("LATHE_TEST_DEVICE"));
+    check_rounding("eval");
 }
 
 static void formats_are_rows(void **state) {

@@ -186,6 +186,45 @@ static void check_chunks(const char *shape, const char *quant) {
     }
 }
 
+static double rms_between(const float *a, const float *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    return sqrt(sum / (double)n);
+}
+
+// A rounded cache is one of many places that fast mode rounds to as many bits: its logits differ from those of an f32
+// cache by less than fast mode's do, and what it would say next is a near-tie of the f32 cache wherever it is another token.
+static void check_rounded_cache(const char *shape, const char *quant) {
+    const ModelOptions ways[] = {{.exact = true, .context = 128, .cache_type = "f32"},
+                                 {.exact = true, .context = 128, .cache_type = "q8_0"},
+                                 {.context = 128, .cache_type = "f32"}};
+    float *rows[3] = {NULL};
+    int64_t vocab = 0, n = 0;
+    for (int w = 0; w < 3; w++) {
+        Bench b;
+        if (!bench_open(&b, NULL, shape, quant, &ways[w])) skip();
+        vocab = model_vocab_size(b.model), n = b.n;
+        rows[w] = malloc((size_t)(n * vocab) * sizeof *rows[w]);
+        logits_of(&b, b.prompt, b.n, LOGITS_ALL, rows[w]);
+        bench_close(&b);
+    }
+    double cache = rms_between(rows[0], rows[1], n * vocab), fast = rms_between(rows[0], rows[2], n * vocab);
+    if (!(cache > 0 && cache < fast)) fail_msg("%s: the cache moves logits by %g, fast mode by %g", shape, cache, fast);
+    for (int64_t r = 0; r < n; r++) {
+        const float *want = rows[0] + r * vocab, *got = rows[1] + r * vocab;
+        int64_t best = 0, said = 0;
+        for (int64_t i = 1; i < vocab; i++) best = want[i] > want[best] ? i : best, said = got[i] > got[said] ? i : said;
+        if (want[best] - want[said] > 4 * cache) fail_msg("%s, position %lld: %lld for %lld", shape, (long long)r, (long long)said, (long long)best);
+    }
+    for (int w = 0; w < 3; w++) free(rows[w]);
+}
+
+static void a_rounded_cache_is_close(void **state) {
+    (void)state;
+    check_rounded_cache("tiny-llama", "q4_0");
+    check_rounded_cache("tiny-glm", "q4_0");
+}
+
 static void logits_do_not_depend_on_chunks(void **state) {
     (void)state;
     const char *device = getenv("LATHE_TEST_DEVICE");
@@ -565,6 +604,7 @@ int main(void) {
         cmocka_unit_test(greedy_youtu),
         cmocka_unit_test(greedy_qwen3moe),
         cmocka_unit_test(greedy_on_eval),
+        cmocka_unit_test(a_rounded_cache_is_close),
         cmocka_unit_test(logits_do_not_depend_on_chunks),
         cmocka_unit_test(cache_reuse_changes_nothing),
         cmocka_unit_test(penalty_window_spans_the_prompt),

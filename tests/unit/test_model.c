@@ -469,6 +469,26 @@ static void refusals_name_the_cause(void **state) {
     close_written(&o);
 }
 
+static void cache_formats_fit_heads(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    Error err = {0};
+    const KvFormat *format;
+    ModelConfig c = {.attention = ATTENTION_GROUPED, .n_blocks = 3, .kv_heads = 2, .key_dim = 80, .value_dim = 24};
+    assert_true(plan_cache_format(&format, arena, &c, NULL, true, &err));
+    assert_string_equal(format->name, "f32");
+    assert_true(plan_cache_format(&format, arena, &c, "", false, &err));
+    assert_string_equal(format->name, "f16");
+    assert_true(plan_cache_format(&format, arena, &c, "q8_0", false, &err));
+    assert_int_equal(config_cache_bytes(&c, format), 3 * 2 * (80 + 2 * 80 / 16 + 24 + 2 * 24 / 8));
+    c.value_dim = 6; // blocks of 2: no smaller than f16
+    assert_false(plan_cache_format(&format, arena, &c, "q8_0", false, &err));
+    assert_int_equal(err.code, LATHE_BAD_REQUEST);
+    assert_non_null(strstr(err.text, "6 values"));
+    assert_non_null(strstr(err.text, "--cache-type f16"));
+    arena_destroy(arena);
+}
+
 // ---------------------------------------------------------------- reports
 
 static void report_of_a_good_file(void **state) {
@@ -524,6 +544,7 @@ int main(void) {
         cmocka_unit_test(sequences_do_not_mix),  cmocka_unit_test(gating_is_inferred),
         cmocka_unit_test(dense_latent_model),    cmocka_unit_test(yarn_numbers),
         cmocka_unit_test(latent_generations),    cmocka_unit_test(refusals_name_the_cause),
+        cmocka_unit_test(cache_formats_fit_heads),
         cmocka_unit_test(report_of_a_good_file), cmocka_unit_test(report_of_a_bad_file),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
