@@ -18,6 +18,7 @@ FOLDERS  := base ir tensor schedule codegen render runtime engine nn models text
 SOURCES  := $(filter-out src/app/main.c,$(foreach f,$(FOLDERS),$(wildcard src/$(f)/*.c)))
 OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/src/app/embedded_model.o
 TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 
 # Commands are shown in short; make V=1 shows them whole.
 say       = $(if $(V),,@echo "$(1)";)
@@ -45,10 +46,14 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/liblathe.a
 	@mkdir -p $(@D)
 	$(call say,test $@)$(CC) $(CFLAGS) -MMD -MP -Itests $(LDFLAGS) -o $@ $< $(BUILD)/liblathe.a $(LDLIBS) -lcmocka
 
-# Programs of bench/ are plain: without the flags of the project.
+# Programs of bench/ are plain, without the flags of the project; but those that measure the project's own.
 $(BUILD)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	$(call say,bench $@)$(CC) -std=gnu11 -O3 $(WARN) $(WERROR) -pthread -o $@ $<
+
+$(BUILD)/bench/products: bench/products.c $(BUILD)/liblathe.a
+	@mkdir -p $(@D)
+	$(call say,bench $@)$(CC) $(CFLAGS) -MMD -MP -Itests $(LDFLAGS) -o $@ $< $(BUILD)/liblathe.a $(LDLIBS)
 
 tests: $(TESTS)             ## build the unit tests
 
@@ -74,7 +79,7 @@ lint:                       ## direction of includes, house rules, and clang's w
 	tools/layers
 	tools/lint
 	python3 tests/lint_bugs.py
-	$(MAKE) BUILD=build/clang PROGRAM=build/clang/lathe CC=clang WERROR=-Werror all tests
+	$(MAKE) BUILD=build/clang PROGRAM=build/clang/lathe CC=clang WERROR=-Werror all tests benches
 
 size:                       ## lines a folder
 	@for f in $(FOLDERS); do \
@@ -95,7 +100,9 @@ fuzz:                       ## each of fuzz/*.c for T seconds (default 60), need
 faults: $(BUILD)/tests/test_random_graphs   ## plants faults: the random graphs find each of them (some minutes)
 	python3 tests/faults.py --build $(BUILD)
 
-bench: all $(BUILD)/bench/read    ## speed of the embedded model, and a plain reader of memory beside it
+benches: $(BENCHES)         ## build bench/*.c: build/bench/products and the like
+
+bench: all benches          ## speed of the embedded model, and a plain reader of memory beside it
 	./$(PROGRAM) bench
 	$(BUILD)/bench/read $$(nproc)
 
@@ -114,6 +121,6 @@ clean:                      ## remove what was built
 help:                       ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 12
 
--include $(OBJECTS:.o=.d) $(TESTS:%=%.d) $(BUILD)/src/app/main.d
-.PHONY: all tests check test debug tsan lint size fuzz faults bench deps install clean help
+-include $(OBJECTS:.o=.d) $(TESTS:%=%.d) $(BENCHES:%=%.d) $(BUILD)/src/app/main.d
+.PHONY: all tests benches check test debug tsan lint size fuzz faults bench deps install clean help
 .SECONDARY:

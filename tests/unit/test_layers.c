@@ -11,6 +11,7 @@
 #include "nn/rope.h"
 #include "unit/bare_host.h"
 #include "unit/invented_types.h"
+#include "unit/noise_blocks.h"
 
 #undef fail // cmocka has its own
 #include <cmocka.h>
@@ -67,10 +68,7 @@ static const Number *values(Bench *b, Tensor x, int64_t want_count) {
 }
 
 static uint64_t noise_state = 7;
-static uint32_t noise_bits(void) {
-    noise_state = noise_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(noise_state >> 32);
-}
+static uint32_t noise_bits(void) { return noise_next(&noise_state); }
 static float noise(void) { return (float)((double)noise_bits() / 2147483648.0 - 1); } // [−1, 1)
 
 static float *noise_floats(Arena *arena, int64_t n) {
@@ -83,18 +81,9 @@ static void near(double got, double want, double scale, const char *what) {
     if (!(fabs(got - want) <= 2e-6 * scale)) fail_msg("%s: %.9g, want %.9g", what, got, want);
 }
 
-// Random blocks whose scales are moderate: exponents of f16 fields are set to 2^−4 … 2^−1.
 static uint8_t *noise_blocks(Arena *arena, const QuantType *t, int64_t n) {
     uint8_t *at = arena_new(arena, (size_t)(n * t->block_bytes));
-    for (int64_t i = 0; i < n * t->block_bytes; i++) at[i] = (uint8_t)noise_bits();
-    for (int64_t i = 0; i < n; i++) {
-        uint8_t *block = at + i * t->block_bytes;
-        for (int s = 0; s < t->n_scales && t->scale_type != DT_VOID; s++) {
-            uint8_t *top = block + t->scale_at[s] + dtype_bytes(t->scale_type) - 1;
-            *top = (uint8_t)((*top & 0x83) | (t->scale_type == DT_F16 ? 0x2C : 0x3C));
-        }
-        if (t->scale_type == DT_VOID) block[0] = (uint8_t)(120 + block[0] % 8);
-    }
+    noise_blocks_fill(at, t, n, &noise_state);
     return at;
 }
 
