@@ -113,6 +113,18 @@ static void lane_ranges(Expander *x, UOp *u, Laned *lanes) {
     collect_lanes(u, lanes, 0);
 }
 
+// What x // c, x % c, x >> n and x & (2^n − 1) divide by; 0: u is no such value.
+static int64_t divisor_of(const UOp *u) {
+    int64_t c;
+    if (u->n_src != 2 || !dtype_is_int(u->dtype) || !uop_is_int_const(u->src[1], &c) || c < 0) return 0;
+    switch (u->op) {
+    case OP_IDIV: case OP_MOD: return c;
+    case OP_SHR: return c < 31 ? (int64_t)1 << c : 0;
+    case OP_AND: return c & (c + 1) ? 0 : c + 1;
+    default: return 0;
+    }
+}
+
 // Splits an index into a part without lanes and one with nothing else. False: they are mixed.
 static bool split_index(Expander *x, UOp *index, UOp **base, UOp **lane_part) {
     int d = dependence(x, index);
@@ -129,6 +141,15 @@ static bool split_index(Expander *x, UOp *index, UOp **base, UOp **lane_part) {
     if (index->op == OP_MUL && uop_is_const(index->src[1]) && split_index(x, index->src[0], &base_a, &lane_a)) {
         *base = uop_binary(OP_MUL, base_a, index->src[1]);
         *lane_part = uop_binary(OP_MUL, lane_a, index->src[1]);
+        return true;
+    }
+    // (base + lane) divided by what divides the base: what is left over is the lane's own.
+    int64_t by = divisor_of(index), rest;
+    if (by && split_index(x, index->src[0], &base_a, &lane_a) &&
+        uop_is_int_const(simplify(uop_binary(OP_MOD, base_a, uop_int(x->graph, base_a->dtype, by))), &rest) && rest == 0) {
+        bool is_quotient = index->op == OP_IDIV || index->op == OP_SHR;
+        *base = is_quotient ? uop_binary(index->op, base_a, index->src[1]) : zero;
+        *lane_part = uop_binary(index->op, lane_a, index->src[1]);
         return true;
     }
     if (index->op == OP_CAST && bounds_fit(index->src[0]) && split_index(x, index->src[0], &base_a, &lane_a)) {

@@ -6,16 +6,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/map.h"
-#include "codegen/codegen.h"
+#include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/eval.h"
 
 typedef struct RegPiece { int first, lanes; UOp *reg; } RegPiece;
 typedef struct RegPieces { int n; RegPiece *at; } RegPieces;
-typedef struct Splitter { Graph *graph; Arena *arena; const Target *target; Map memo; UOpMap statements, regs; } Splitter;
 
-static UOp *piece(Splitter *s, UOp *u, int a, int b);
 static UOpList *statements(Splitter *s, UOp *u);
 
 static void push(Splitter *s, UOpList *list, UOp *u) {
@@ -41,7 +38,7 @@ static int power_below(int n) {
 
 // ---------------------------------------------------------------- joining and picking
 
-static UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n) {
+UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n) {
     return n == 1 ? uop_new(s->graph, OP_CONST, dtype, 1, NULL, 0, bits, 1) : uop_new(s->graph, OP_VCONST, dtype, n, NULL, 0, bits, n);
 }
 
@@ -53,7 +50,7 @@ static bool is_uniform(const UOp *u) {
 
 static bool is_broadcast(const UOp *u) { return u->op == OP_SHUFFLE && u->src[0]->lanes == 1; }
 
-static UOp *broadcast(Splitter *s, UOp *scalar, int n) {
+UOp *broadcast(Splitter *s, UOp *scalar, int n) {
     if (n == 1) return scalar;
     int64_t *map = arena_new(s->arena, (size_t)n * sizeof *map);
     if (scalar->op == OP_CONST) {
@@ -63,7 +60,7 @@ static UOp *broadcast(Splitter *s, UOp *scalar, int n) {
     return uop_new(s->graph, OP_SHUFFLE, scalar->dtype, n, &scalar, 1, map, n);
 }
 
-static UOp *join(Splitter *s, UOp *const *parts, int n) {
+UOp *join(Splitter *s, UOp *const *parts, int n) {
     UOpList flat = {0};
     bool all_constant = true, all_same = true;
     int lanes = 0;
@@ -91,7 +88,7 @@ static UOp *join(Splitter *s, UOp *const *parts, int n) {
     return uop_new(s->graph, OP_VCAT, flat.at[0]->dtype, 1, flat.at, (int)flat.len, NULL, 0);
 }
 
-static UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n) {
+UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n) {
     bool identity = n == v->lanes;
     for (int i = 0; i < n && identity; i++) identity = map[i] == i;
     if (identity) return v;
@@ -166,7 +163,7 @@ static UOp *piece_vcat(Splitter *s, UOp *u, int a, int b) {
 
 // ---------------------------------------------------------------- memory
 
-static UOp *offset_index(Splitter *s, UOp *index, int64_t offset) {
+UOp *offset_index(Splitter *s, UOp *index, int64_t offset) {
     UOp *base = piece(s, index, 0, 1);
     if (!offset) return base;
     return uop_index(base->src[0], uop_binary(OP_ADD, base->src[1], uop_int(s->graph, base->src[1]->dtype, offset)));
@@ -422,7 +419,7 @@ static void unsigned_first(Splitter *s, UOp **src) {
 // is kept. Of the three ops at most `depth` are taken together. False: u is no such field.
 typedef struct Field { UOp *x; int moved[64], kept[64]; } Field;
 
-static bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out) {
+bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out) {
     UOp *v = piece(s, u, a, b);
     if (!is_constant(v)) return false;
     for (int i = 0; i < b - a; i++) out[i] = v->arg[v->lanes == 1 ? 0 : i];
@@ -542,6 +539,9 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     int widest = dtype_bytes(u->dtype), n = b - a;
     for (int i = 0; i < u->n_src; i++) if (dtype_bytes(u->src[i]->dtype) > widest) widest = dtype_bytes(u->src[i]->dtype);
     int native = s->target->vector_bytes / widest;
+    UOp *packed = n > 1 ? piece_packed(s, u, a, b) : NULL;
+    if (packed) return packed;
+    if (u->op == OP_CAST && u->dtype == DT_U8 && n > s->target->vector_bytes) return runs(s, u, a, b, s->target->vector_bytes);
     if (n > native) return runs(s, u, a, b, native);
     if (n != power_below(n)) return halves(s, u, a, b);
     UOp *field = piece_field(s, u, a, b);
@@ -600,7 +600,7 @@ static UOp *piece_of(Splitter *s, UOp *u, int a, int b) {
     return uop_with_src(u, src);
 }
 
-static UOp *piece(Splitter *s, UOp *u, int a, int b) {
+UOp *piece(Splitter *s, UOp *u, int a, int b) {
     struct { const UOp *u; int64_t a, b; } key = {u, a, b};
     UOp *known = map_get(&s->memo, &key, sizeof key);
     if (known) return known;

@@ -237,13 +237,27 @@ static bool twice(TextBuilder *out, const UOp *u, const Target *t) {
     return true;
 }
 
-// Short vectors side by side, joined as words: gcc would widen each to 16 bytes first.
+// Short vectors side by side, joined as words: gcc would widen each to 16 bytes first, and take vectors of unequal lengths
+// apart to single lanes. A word is as long as the shortest of them.
 static bool words_joined(TextBuilder *out, const UOp *u) {
-    int nbytes = u->src[0]->lanes * dtype_bytes(u->dtype);
-    if (u->src[0]->lanes == 1 || u->dtype == DT_BOOL || (nbytes != 4 && nbytes != 8) || (u->n_src * nbytes != 8 && u->n_src * nbytes != 16)) return false;
-    for (int i = 1; i < u->n_src; i++) if (u->src[i]->lanes != u->src[0]->lanes) return false;
-    builder_printf(out, "(%sx%d)(i%dx%d){", dtype_info[u->dtype].c_type, u->lanes, 8 * nbytes, u->n_src);
-    for (int i = 0; i < u->n_src; i++) builder_printf(out, "%s(i%d)$%d", i ? ", " : "", 8 * nbytes, i);
+    int step = dtype_bytes(u->dtype), word = 8, total = u->lanes * step, shortest = 8, longest = 0;
+    for (int i = 0; i < u->n_src; i++) {
+        int nbytes = u->src[i]->lanes * step;
+        if (nbytes < shortest) shortest = nbytes;
+        if (nbytes > longest) longest = nbytes;
+        if (nbytes < word) word = nbytes;
+    }
+    bool is_even = shortest == longest && total > 16;      // those a shuffle joins
+    if (u->src[0]->lanes == 1 || u->dtype == DT_BOOL || word < 4 || total < 8 || is_even || total > 32) return false;
+    builder_printf(out, "(%sx%d)(i%dx%d){", dtype_info[u->dtype].c_type, u->lanes, 8 * word, total / word);
+    for (int i = 0; i < u->n_src; i++) {
+        int words = u->src[i]->lanes * step / word;
+        for (int k = 0; k < words; k++) {
+            builder_cstring(out, i + k ? ", " : "");
+            if (words == 1) builder_printf(out, "(i%d)$%d", 8 * word, i);
+            else builder_printf(out, "((i%dx%d)$%d)[%d]", 8 * word, words, i, k);
+        }
+    }
     builder_cstring(out, "}");
     return true;
 }

@@ -1,0 +1,28 @@
+// vectorize_private: what the files of the pass vectorize share. In: pieces asked of each other. Out: native vectors.
+// Invariant: a piece has as many lanes as asked for, a power of two that fits a register, or is a list of such parts.
+// Example: piece(s, u, 32, 64) → lanes 32 to 63 of u.
+#pragma once
+#include "base/map.h"
+#include "codegen/codegen.h"
+
+typedef struct Splitter {
+    Graph *graph;
+    Arena *arena;
+    const Target *target;
+    Map memo;
+    UOpMap statements, regs;
+} Splitter;
+
+// vectorize.c
+UOp *piece(Splitter *s, UOp *u, int a, int b);
+UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n);
+UOp *join(Splitter *s, UOp *const *parts, int n);
+UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n);
+UOp *broadcast(Splitter *s, UOp *scalar, int n);
+UOp *offset_index(Splitter *s, UOp *index, int64_t offset);
+// Lanes [a, b) of a vector of constants. False: u is none.
+bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out);
+
+// packed.c
+// Lanes [a, b) of a value of bytes, cut out of words that neighbouring bytes make. NULL: u is no such value.
+UOp *piece_packed(Splitter *s, UOp *u, int a, int b);
