@@ -6,11 +6,12 @@
 // Example: 3 bytes hold 8 codes of 3 bits: code 2 is (b1:b0 · 2^(8 − 6)) >> 8 & 7, code 3 is (b2:b1 · 2^(8 − 1)) >> 8 & 7.
 #include "codegen/vectorize_private.h"
 
-enum { LANES_MAX = 64, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
+enum { LANES_MAX = PACKED_LANES, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
 
-// Byte j of lane k's word lies `at[j][k]` bytes behind the index `base`; has[j]: there is such a byte.
+// Byte j of lane k's word lies `at[j][k]` bytes behind the index of `load`; has[j]: there is such a byte.
 typedef struct Word {
-    UOp *load, *base;
+    UOp *load, *base;          // the first load; base + constant is its index
+    int64_t constant;
     bool has[WORD_BYTES];
     int64_t at[WORD_BYTES][LANES_MAX];
     int64_t lo, hi;            // what the loads span, lanes outside of the piece too
@@ -30,9 +31,9 @@ static bool word_load(Word *w, UOp *u, int a, int b, int byte) {
     UOp *base = base_of(u->src[0]->src[1], &constant);
     if (byte >= WORD_BYTES || w->has[byte] || (w->load && (w->base != base || w->load->src[0]->src[0] != u->src[0]->src[0])))
         return false;
-    if (!w->load) w->load = u, w->base = base, w->lo = w->hi = u->arg[0] + constant;
+    if (!w->load) w->load = u, w->base = base, w->constant = constant, w->lo = w->hi = u->arg[0];
     for (int i = 0; i < u->n_arg; i++) {
-        int64_t at = u->arg[i] + constant;
+        int64_t at = u->arg[i] + constant - w->constant;
         if (at < w->lo) w->lo = at;
         if (at > w->hi) w->hi = at;
         if (i >= a && i < b) w->at[byte][i - a] = at;
@@ -55,32 +56,6 @@ static bool word_of(Splitter *s, Word *w, UOp *u, int a, int b, int byte) {
     }
 }
 
-// Bytes at offsets in [lo, hi], a register of them: loads of 16 that stay inside, then one shuffle. NULL where there is none.
-static UOp *bytes_at(Splitter *s, const Word *w, const int64_t *at, int n) {
-    int64_t first[LANES_MAX / PART], map[LANES_MAX];
-    UOp *parts[LANES_MAX / PART], *index = piece(s, w->load->src[0], 0, 1);
-    for (int p = 0; p < n / PART; p++) {
-        int64_t lo = at[p * PART], hi = lo;
-        for (int i = 1; i < PART; i++) {
-            int64_t x = at[p * PART + i];
-            lo = x < lo ? x : lo, hi = x > hi ? x : hi;
-        }
-        // The part before may hold these bytes too: a register of twice the same is one load.
-        if (p > 0 && lo >= first[p - 1] && hi < first[p - 1] + PART) lo = first[p - 1];
-        if (lo + PART - 1 > w->hi) lo = w->hi - PART + 1;
-        if (lo < w->lo || hi >= lo + PART) return NULL;
-        first[p] = lo;
-        for (int i = 0; i < PART; i++) map[p * PART + i] = p * PART + at[p * PART + i] - lo;
-        UOp *from = uop_index(index->src[0], uop_binary(OP_ADD, piece(s, w->base, 0, 1), uop_int(s->graph, w->base->dtype, lo)));
-        parts[p] = uop_new(s->graph, OP_LOAD, DT_U8, PART, &from, 1, NULL, 0);
-    }
-    bool is_one = true;
-    for (int p = 1; p < n / PART; p++) is_one &= parts[p] == parts[0];
-    if (!is_one) return pick(s, join(s, parts, n / PART), map, n);
-    for (int i = 0; i < n; i++) map[i] %= PART;
-    return uop_new(s->graph, OP_LOOKUP, DT_U8, n, (UOp *[]){parts[0], vconst(s, DT_U8, map, n)}, 2, NULL, 0);
-}
-
 // Every second field, from lane `odd` on, in the low (high) byte of 16-bit lanes.
 static UOp *every_second(Splitter *s, const Word *w, const int64_t *low, const int64_t *high, const int64_t *place, int n, int odd) {
     int64_t at[LANES_MAX], by[LANES_MAX / 2], keep[LANES_MAX / 2];
@@ -89,7 +64,7 @@ static UOp *every_second(Splitter *s, const Word *w, const int64_t *low, const i
         by[i] = (int64_t)1 << (8 - place[2 * i + odd]);
         keep[i] = odd ? 0xFF00 : 8;
     }
-    UOp *bytes = bytes_at(s, w, at, n);
+    UOp *bytes = bytes_of_parts(s, w->load, at, n, w->lo, w->hi);
     if (!bytes) return NULL;
     UOp *pairs = uop_new(s->graph, OP_BITCAST, DT_U16, n / 2, &bytes, 1, NULL, 0);
     UOp *moved = uop_new(s->graph, OP_MUL, DT_U16, n / 2, (UOp *[]){pairs, vconst(s, DT_U16, by, n / 2)}, 2, NULL, 0);
@@ -100,7 +75,7 @@ UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
     int64_t mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
     Word w = {0};
-    if (u->op != OP_CAST || u->dtype != DT_U8 || !s->target->has_byte_shuffle || n % PART || n > s->target->vector_bytes) return NULL;
+    if (u->op != OP_CAST || u->dtype != DT_U8 || !s->target->has_byte_shuffle || n % PART || n > PACKED_LANES || n > s->target->vector_bytes) return NULL;
     UOp *field = u->src[0], *shifted = field->op == OP_AND ? field->src[0] : NULL;
     if (!shifted || shifted->op != OP_SHR || dtype_info[shifted->dtype].lo < 0 || dtype_bytes(shifted->dtype) < 2) return NULL;
     if (!constants_of(s, field->src[1], a, b, mask) || !constants_of(s, shifted->src[1], a, b, place)) return NULL;

@@ -119,8 +119,6 @@ static UOp *runs(Splitter *s, UOp *u, int a, int b, int native) {
     return join(s, parts.at, (int)parts.len);
 }
 
-static UOp *few_bytes(Splitter *s, UOp *load, const int64_t *offset, int n);
-
 static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     const int64_t *map = u->arg + a;
     int n = b - a;
@@ -137,8 +135,8 @@ static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     if (v->op == OP_LOAD && v->n_arg) {
         int64_t *offset = arena_new(s->arena, (size_t)n * sizeof *offset);
         for (int i = 0; i < n; i++) offset[i] = v->arg[map[i]];
-        UOp *few = few_bytes(s, v, offset, n);
-        if (few) return few;
+        UOp *near = piece_near(s, v, offset, n);
+        if (near) return near;
     }
     // A permutation inside one register of the source.
     int native = native_lanes(s, u->dtype);
@@ -175,37 +173,14 @@ static int64_t lane_step(const UOp *u, DType dtype) {
     return dtype_bytes(dtype) / dtype_bytes(held) > 1 ? dtype_bytes(dtype) / dtype_bytes(held) : 1;
 }
 
-// A vector of bytes from few neighbouring ones: they are loaded once, as one number, repeated through the register and
-// picked inside 16-byte parts, where every target can. NULL where halves of the vector are better off alone.
-static UOp *few_bytes(Splitter *s, UOp *load, const int64_t *offset, int n) {
-    static const DType words[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
-    int64_t lo = offset[0], hi = offset[0], map[64];
-    int rising = 0;
-    if (dtype_bytes(load->dtype) != 1 || load->dtype == DT_BOOL || n < 8 || n > s->target->vector_bytes) return NULL;
-    for (int i = 0; i < n; i++) {
-        if (offset[i] < lo) lo = offset[i];
-        if (offset[i] > hi) hi = offset[i];
-        rising += i % (n / 2) == 0 || offset[i] == offset[i - 1] + 1;
-    }
-    int64_t width = hi - lo + 1;
-    if (rising == n || width > 8 || width != power_below((int)width) || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
-    UOp *src[2] = {offset_index(s, load->src[0], lo)};
-    if (load->n_src > 1) src[1] = piece(s, load->src[1], 0, 1);
-    UOp *word = uop_new(s->graph, OP_LOAD, words[width], 1, src, load->n_src, NULL, 0);
-    int whole = n < 16 ? 16 : n;
-    UOp *all = broadcast(s, word, whole / (int)width), *bytes = uop_new(s->graph, OP_BITCAST, load->dtype, whole, &all, 1, NULL, 0);
-    for (int i = 0; i < n; i++) map[i] = i / 16 * 16 + (offset[i] - lo);
-    return pick(s, bytes, map, n);
-}
-
 static UOp *piece_load(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
     int64_t step = lane_step(u, u->dtype);
     bool same = true, rising = true;
     for (int i = 1; i < n; i++) same &= u->arg[a + i] == u->arg[a], rising &= u->arg[a + i] == u->arg[a] + i * step;
     if (n > 1 && same) return broadcast(s, piece(s, u, a, a + 1), n);
-    UOp *few = rising ? NULL : few_bytes(s, u, u->arg + a, n);
-    if (few) return few;
+    UOp *near = rising ? NULL : piece_near(s, u, u->arg + a, n);
+    if (near) return near;
     if (!rising || n != power_below(n)) return halves(s, u, a, b);
     UOp *src[2] = {offset_index(s, u->src[0], u->n_arg ? u->arg[a] : 0)};
     if (u->n_src > 1) src[1] = piece(s, u->src[1], 0, 1);
@@ -541,7 +516,7 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     int native = s->target->vector_bytes / widest;
     UOp *packed = n > 1 ? piece_packed(s, u, a, b) : NULL;
     if (packed) return packed;
-    if (u->op == OP_CAST && u->dtype == DT_U8 && n > s->target->vector_bytes) return runs(s, u, a, b, s->target->vector_bytes);
+    if (u->op == OP_CAST && u->dtype == DT_U8 && n > PACKED_LANES) return runs(s, u, a, b, PACKED_LANES);
     if (n > native) return runs(s, u, a, b, native);
     if (n != power_below(n)) return halves(s, u, a, b);
     UOp *field = piece_field(s, u, a, b);

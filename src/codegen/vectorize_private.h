@@ -23,6 +23,14 @@ UOp *offset_index(Splitter *s, UOp *index, int64_t offset);
 // Lanes [a, b) of a vector of constants. False: u is none.
 bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out);
 
+// near.c
+// A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
+UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);
+// Bytes at offsets from a LOAD's index, those of each part of 16 near each other, from loads that stay in [lo, hi]. NULL
+// where they do not.
+UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi);
+
 // packed.c
+enum { PACKED_LANES = 32 };     // most bytes that one instruction of every compiler shuffles
 // Lanes [a, b) of a value of bytes, cut out of words that neighbouring bytes make. NULL: u is no such value.
 UOp *piece_packed(Splitter *s, UOp *u, int a, int b);

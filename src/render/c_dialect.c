@@ -226,29 +226,34 @@ static bool pair_sum(TextBuilder *out, const UOp *u, const Target *t, UOp **oper
     return false;
 }
 
-// The same 16 bytes twice: a broadcast that the load can do.
-static bool twice(TextBuilder *out, const UOp *u, const Target *t) {
+// Two halves of 16 bytes: the same ones are a broadcast that the load can do, others are one insertion. (gcc loads both
+// halves of a shuffle.)
+static bool halves_joined(TextBuilder *out, const UOp *u, const Target *t) {
     UOp *part = u->src[0];
-    if (u->op != OP_VCAT || u->n_src != 2 || part != u->src[1] || part->lanes * dtype_bytes(part->dtype) != 16) return false;
+    const char *type = dtype_info[u->dtype].c_type;
+    if (u->op != OP_VCAT || u->n_src != 2 || part->lanes * dtype_bytes(part->dtype) != 16 || u->src[1]->lanes != part->lanes) return false;
     if (t->vector_bytes < 32 || t->dot == DOT_NONE || part->dtype == DT_BOOL) return false;
-    builder_printf(out, "\n#ifdef __clang__\n(%sx%d)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1)\n#else\n"
-                   "(%sx%d)__builtin_ia32_vbroadcastsi256((i64x2)$0)\n#endif\n", dtype_info[u->dtype].c_type, u->lanes,
-                   dtype_info[u->dtype].c_type, u->lanes);
+    bool is_twice = part == u->src[1];
+    builder_printf(out, "\n#ifdef __clang__\n(%sx%d)__builtin_shufflevector((i64x2)$0, (i64x2)$1, 0, 1, %s)\n#else\n", type,
+                   u->lanes, is_twice ? "0, 1" : "2, 3");
+    builder_printf(out, "(%sx%d)%s\n#endif\n", type, u->lanes, is_twice ? "__builtin_ia32_vbroadcastsi256((i64x2)$0)" :
+                   "__builtin_ia32_vinsertf128_si256(__builtin_ia32_si256_si((i32x4)$0), (i32x4)$1, 1)");
     return true;
 }
 
 // Short vectors side by side, joined as words: gcc would widen each to 16 bytes first, and take vectors of unequal lengths
 // apart to single lanes. A word is as long as the shortest of them.
 static bool words_joined(TextBuilder *out, const UOp *u) {
-    int step = dtype_bytes(u->dtype), word = 8, total = u->lanes * step, shortest = 8, longest = 0;
+    int step = dtype_bytes(u->dtype), word = 8, total = u->lanes * step, shortest = total, longest = 0;
     for (int i = 0; i < u->n_src; i++) {
         int nbytes = u->src[i]->lanes * step;
+        if (u->src[i]->lanes == 1) return false;           // the cast of a number is no cast of its bits
         if (nbytes < shortest) shortest = nbytes;
         if (nbytes > longest) longest = nbytes;
         if (nbytes < word) word = nbytes;
     }
     bool is_even = shortest == longest && total > 16;      // those a shuffle joins
-    if (u->src[0]->lanes == 1 || u->dtype == DT_BOOL || word < 4 || total < 8 || is_even || total > 32) return false;
+    if (u->dtype == DT_BOOL || word < 4 || total < 8 || is_even || total > 32) return false;
     builder_printf(out, "(%sx%d)(i%dx%d){", dtype_info[u->dtype].c_type, u->lanes, 8 * word, total / word);
     for (int i = 0; i < u->n_src; i++) {
         int words = u->src[i]->lanes * step / word;
@@ -282,7 +287,7 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t) {
 }
 
 static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands) {
-    if (u->op == OP_VCAT) return twice(out, u, target) || words_joined(out, u);
+    if (u->op == OP_VCAT) return halves_joined(out, u, target) || words_joined(out, u);
     if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
     if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
     if (is_magnitude(u) && magnitude_op(out, u, target)) return true;

@@ -1,9 +1,11 @@
 // codegen: graphs of the kinds that models use, compiled for the cpu and interpreted, against eval_graph.
 #include "codegen/codegen.h"
+#include "nn/layers.h"
 #include "runtime/cpu_target.h"
 #include "schedule/schedule.h"
 
 #include "compare.h"
+#include "unit/invented_types.h"
 
 static const char *const backends[] = {"cpu", "eval"};
 
@@ -101,6 +103,45 @@ static void spread_bits(Compare *c) {
     }
 }
 
+// Fields of bits out of words that 2 to 4 bytes make, many of them across two bytes, as numbers and as places in a table.
+static void packed_fields(Compare *c) {
+    static const struct { int bytes, step, width, n; } shapes[] = {{3, 3, 3, 8}, {2, 4, 4, 4}, {3, 5, 6, 4}, {4, 7, 8, 4}, {4, 4, 3, 8}, {2, 1, 2, 8}, {3, 11, 8, 2}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int n = shapes[i].n, bits = shapes[i].width;
+        Tensor bytes = tensor_cast(compare_buffer(c, DT_U8, 0, 255, dims(3, 32, shapes[i].bytes)), DT_U32), word = NULL;
+        for (int k = 0; k < shapes[i].bytes; k++) {
+            Tensor part = tensor_binary_const(OP_SHL, tensor_slice(bytes, -1, k, k + 1), 8 * k);
+            word = word ? tensor_binary(OP_OR, word, part) : part;
+        }
+        Tensor places = tensor_cast(tensor_mul_const(tensor_iota(c->graph, n), shapes[i].step), DT_U32);
+        Tensor code = tensor_binary_const(OP_AND, tensor_binary(OP_SHR, word, places), (1 << bits) - 1);
+        Tensor turned = tensor_binary_const(OP_XOR, tensor_cast(code, DT_U8), 85);
+        Tensor q = compare_buffer(c, DT_I8, -127, 127, dims(3, 32, n)), values[2] = {tensor_cast(turned, DT_I32), NULL};
+        if (bits < 5) values[1] = tensor_cast(tensor_gather(compare_buffer(c, DT_I8, -127, 127, dims(1 << bits)), tensor_cast(code, DT_I32)), DT_I32);
+        for (int k = 0; k < 2 && values[k]; k++) {
+            compare_run(c, "packed fields", values[k], 0);
+            compare_run(c, "products of packed fields", tensor_sum(tensor_reshape(tensor_mul(values[k], tensor_cast(q, DT_I32)), dims(3, 32 * n)), -1), 0);
+        }
+    }
+}
+
+// Elements near each other, but not side by side: in pairs, in threes, turned round, a few of each row.
+static void near_elements(Compare *c) {
+    static const int64_t widths[] = {3, 5, 40};
+    Tensor ladder = tensor_iota(c->graph, 48);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        for (int is_float = 0; is_float < 2; is_float++) {
+            Tensor x = compare_buffer(c, is_float ? DT_F32 : DT_U8, 0, 255, dims(2, 64 * widths[i]));
+            Tensor rows = tensor_slice(tensor_reshape(x, dims(2, 64, widths[i])), -1, 0, 3), whole = is_float ? x : tensor_cast(x, DT_I32);
+            Tensor three = is_float ? rows : tensor_cast(tensor_binary_const(OP_AND, rows, 15), DT_I32);
+            Tensor pairs = tensor_gather(tensor_permute(whole, dims(1, 0)), tensor_binary_const(OP_SHR, tensor_mul_const(ladder, 3), 1));
+            Tensor turned = tensor_gather(tensor_permute(whole, dims(1, 0)), tensor_binary_const(OP_XOR, ladder, 24));
+            compare_run(c, "three of a row", tensor_sum(tensor_reshape(tensor_mul(three, three), dims(2, 16, 12)), -1), 1e-5);
+            compare_run(c, "neighbours twice", tensor_sum(pairs, 0), 1e-5);
+            compare_run(c, "eights turned round", tensor_sum(tensor_mul(turned, turned), 0), 1e-5);
+        }
+}
+
 // Tables of bytes at indices that are data: small ones fit a register; the largest does not.
 static void tables(Compare *c) {
     static const int sizes[] = {1, 3, 8, 16, 17};
@@ -160,7 +201,15 @@ static void blocks(Compare *c) {
     }
 }
 
+enum { BOOK = 2 };
+
+static Tensor book_of_any(void *context, Graph *g, const int8_t *values, int n) {
+    (void)context, (void)values;
+    return tensor_buffer(g, BOOK, DT_I8, -128, 127, dims(n));
+}
+
 static int64_t bytes_of_any(void *context, int64_t id) { (void)context; (void)id; return 1 << 24; }
+static int64_t bytes_with_book(void *context, int64_t id) { return id == BOOK ? (int64_t)sizeof invented_book : bytes_of_any(context, id); }
 
 // A section works in its own tiles: what it reads and sums up stands in its guard, also where a loop outside would do.
 // Elsewhere it would be computed in vain, from memory that another tile is writing.
@@ -196,6 +245,41 @@ static void test_guards_hold_their_work(void **state) {
     arena_destroy(arena);
 }
 
+// Products with block types that fit no register: what a block of 48 weights and codes of 3 bits need comes in words and
+// registers, never byte by byte.
+static void test_no_single_bytes(void **state) {
+    (void)state;
+    Error err = {0};
+    assert_true(invented_register());
+    for (uint32_t type = INVENTED_I5; type <= INVENTED_I3; type++) {
+        Arena *arena = arena_create();
+        Graph *g = graph_create(arena);
+        const QuantType *t = quant_find(type);
+        Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+        Weight w = {.type = t, .buffer = 1, .count = 1, .rows = 64, .cols = t->block_elements * 32};
+        Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, w.cols))), &w);
+        Schedule schedule;
+        KernelList kernels;
+        Target target;
+        UOpList program;
+        int dots = 0;
+        assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+        assert_true(schedule_kernels(&schedule, &kernels, &err));
+        assert_true(cpu_target_find(&target, "avx2", &err));
+        Canonical kernel = canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL);
+        assert_true(codegen(arena, kernel.sink, &target, &program, &err));
+        for (size_t k = 0; k < program.len; k++) {
+            UOp *u = program.at[k];
+            dots += u->op == OP_DOT4;
+            if (u->op == OP_LOAD && dtype_bytes(u->dtype) * u->lanes < 2) compare_fail("%s: a load of one byte", t->name);
+        }
+        assert_true(dots > 0);
+        arena_destroy(arena);
+    }
+}
+
+static void test_packed_fields(void **state) { (void)state; each(packed_fields); }
+static void test_near_elements(void **state) { (void)state; each(near_elements); }
 static void test_blocks(void **state) { (void)state; each(blocks); }
 static void test_elementwise(void **state) { (void)state; each(elementwise); }
 static void test_reductions(void **state) { (void)state; each(reductions); }
@@ -212,10 +296,13 @@ int main(void) {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_spread_bits),
+        cmocka_unit_test(test_packed_fields),
+        cmocka_unit_test(test_near_elements),
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_gathers),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_guards_hold_their_work),
+        cmocka_unit_test(test_no_single_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
