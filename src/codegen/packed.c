@@ -46,10 +46,12 @@ static bool word_of(Splitter *s, Word *w, UOp *u, int a, int b, int byte) {
     int64_t up[LANES_MAX];
     switch (u->op) {
     case OP_LOAD: return word_load(w, u, a, b, byte);
-    case OP_CAST: return dtype_is_int(u->src[0]->dtype) && u->src[0]->dtype == DT_U8 && word_of(s, w, u->src[0], a, b, byte);
+    case OP_CAST: return u->src[0]->dtype == DT_U8 && u->src[0]->op == OP_LOAD && word_of(s, w, u->src[0], a, b, byte);
     case OP_OR: return word_of(s, w, u->src[0], a, b, byte) && word_of(s, w, u->src[1], a, b, byte);
     case OP_SHL:
-        if (!constants_of(s, u->src[1], a, b, up) || up[0] < 0 || up[0] % 8) return false;
+        // What is shifted out at the top is gone: only single bytes are moved, and only to places that there are.
+        if (u->src[0]->op != OP_CAST && u->src[0]->op != OP_LOAD) return false;
+        if (!constants_of(s, u->src[1], a, b, up) || up[0] < 0 || up[0] % 8 || up[0] / 8 >= dtype_bytes(u->dtype)) return false;
         for (int i = 1; i < b - a; i++) if (up[i] != up[0]) return false;
         return word_of(s, w, u->src[0], a, b, byte + (int)(up[0] / 8));
     default: return false;
@@ -75,7 +77,8 @@ UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
     int64_t mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
     Word w = {0};
-    if (u->op != OP_CAST || u->dtype != DT_U8 || !s->target->has_byte_shuffle || n % PART || n > PACKED_LANES || n > s->target->vector_bytes) return NULL;
+    if (u->op != OP_CAST || u->dtype != DT_U8 || !s->target->has_byte_shuffle) return NULL;
+    if (n % PART || n > PACKED_LANES || n > s->target->vector_bytes) return NULL;
     UOp *field = u->src[0], *shifted = field->op == OP_AND ? field->src[0] : NULL;
     if (!shifted || shifted->op != OP_SHR || dtype_info[shifted->dtype].lo < 0 || dtype_bytes(shifted->dtype) < 2) return NULL;
     if (!constants_of(s, field->src[1], a, b, mask) || !constants_of(s, shifted->src[1], a, b, place)) return NULL;
