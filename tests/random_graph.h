@@ -338,7 +338,7 @@ static const struct { int weight; bool (*make)(RandomGraph *r); } random_moves[]
     {3, random_softmax}, {4, random_store}, {3, random_overwrite}, {4, random_select}, {3, random_ranking},
     {2, random_fence}, {3, random_update}, {3, random_rescale}, {3, random_bitcast},
     {6, random_bits_of_bytes}, {8, random_dot}, {7, random_packed}, {10, random_readers}, {6, random_lengths},
-    {7, random_few}, {3, random_cache},
+    {7, random_few}, {3, random_cache}, {4, random_codes},
 };
 
 static inline void random_graph_make(RandomGraph *r, Graph *g, uint64_t seed, RandomBuffers buffers) {

@@ -50,6 +50,31 @@ static bool random_bits_of_bytes(RandomGraph *r) {
     return random_add(r, t, 255, true);
 }
 
+// Codes out of words that a few bytes make, some of them across two bytes, as numbers or as factors of a sum.
+static bool random_codes(RandomGraph *r) {
+    int n_bytes = 2 + random_below(r, 3), n = 2 << random_below(r, 3), width = 1 + random_below(r, 8);
+    int most = (8 * n_bytes - width) / (n - 1), step = most < 1 ? 1 : most > 8 ? 8 : most;
+    int64_t rows = 1 + random_below(r, 3), words = random_chance(r, 75) ? 4 << random_below(r, r->is_large ? 4 : 2) : 1 + random_below(r, 8);
+    if (rows * words * n > r->most)
+        return false;
+    Tensor bytes = tensor_cast(random_buffer(r, DT_U8, dims(rows, words, n_bytes), 255), DT_U32), word = NULL;
+    for (int i = 0; i < n_bytes; i++) {
+        Tensor part = tensor_binary_const(OP_SHL, tensor_slice(bytes, -1, i, i + 1), 8 * i);
+        word = word ? tensor_binary(OP_OR, word, part) : part;
+    }
+    Tensor places = tensor_cast(tensor_mul_const(tensor_iota(r->g, n), step), DT_U32);
+    Tensor code = tensor_binary_const(OP_AND, tensor_binary(OP_SHR, word, places), (1 << width) - 1);
+    code = tensor_cast(tensor_binary_const(OP_XOR, tensor_cast(code, DT_U8), random_below(r, 256)), DT_I32);
+    if (random_chance(r, 40))
+        return random_add(r, code, 255, true);
+    Tensor x = random_buffer(r, DT_I8, dims(1, words, n), 127);
+    if (random_chance(r, 40))
+        return random_add(r, tensor_reduce(MONOID_SUM, 1, tensor_mul(code, tensor_cast(x, DT_I32)), dims(1, 2)), 255 * 127.0 * (double)(words * n), true);
+    Tensor scale = random_buffer(r, DT_F32, dims(rows, words, 1), 0.05);
+    Tensor terms = tensor_mul(tensor_mul(scale, tensor_cast(code, DT_F32)), tensor_cast(x, DT_F32));
+    return random_add(r, tensor_reduce(MONOID_SUM, SUM_CHAINS, terms, dims(1, 2)), 0.05 * 255 * 127.0 * (double)(words * n), false);
+}
+
 // Sums of products of bytes, for several rows of both sides: whole, or in blocks with a scale for each.
 static bool random_dot(RandomGraph *r) {
     static const int64_t blocks[] = {4, 8, 16, 32, 12};

@@ -24,7 +24,7 @@ static UOp *base_of(UOp *index, int64_t *constant) {
     return index;
 }
 
-static bool word_load(Word *w, UOp *u, int a, int b, int byte) {
+static bool word_load(Word *w, UOp *u, const int64_t *lane, int n, int byte) {
     int64_t constant;
     if (u->dtype != DT_U8 || u->n_src > 1 || !u->n_arg || uop_buffer_of(u->src[0])->op != OP_PARAM) return false;
     if (dtype_bytes(u->src[0]->dtype) != 1) return false;
@@ -36,24 +36,28 @@ static bool word_load(Word *w, UOp *u, int a, int b, int byte) {
         int64_t at = u->arg[i] + constant - w->constant;
         if (at < w->lo) w->lo = at;
         if (at > w->hi) w->hi = at;
-        if (i >= a && i < b) w->at[byte][i - a] = at;
     }
+    for (int i = 0; i < n; i++) w->at[byte][i] = u->arg[lane[i]] + constant - w->constant;
     return w->has[byte] = true;
 }
 
-// The bytes that u is joined of, by | and << of whole bytes.
-static bool word_of(Splitter *s, Word *w, UOp *u, int a, int b, int byte) {
-    int64_t up[LANES_MAX];
+// The bytes that these lanes of u are joined of, by | and << of whole bytes. What is shifted out at the top is gone: only
+// single bytes are moved, and only to places that there are.
+static bool word_of(Word *w, UOp *u, const int64_t *lane, int n, int byte) {
+    int64_t from[LANES_MAX];
+    UOp *up = u->op == OP_SHL ? u->src[1] : NULL;
     switch (u->op) {
-    case OP_LOAD: return word_load(w, u, a, b, byte);
-    case OP_CAST: return u->src[0]->dtype == DT_U8 && u->src[0]->op == OP_LOAD && word_of(s, w, u->src[0], a, b, byte);
-    case OP_OR: return word_of(s, w, u->src[0], a, b, byte) && word_of(s, w, u->src[1], a, b, byte);
+    case OP_LOAD: return word_load(w, u, lane, n, byte);
+    case OP_CAST: return u->src[0]->dtype == DT_U8 && word_of(w, u->src[0], lane, n, byte);
+    case OP_OR: return u->dtype != DT_U8 && word_of(w, u->src[0], lane, n, byte) && word_of(w, u->src[1], lane, n, byte);
+    case OP_SHUFFLE:
+        for (int i = 0; i < n; i++) from[i] = u->arg[lane[i]];
+        return word_of(w, u->src[0], from, n, byte);
     case OP_SHL:
-        // What is shifted out at the top is gone: only single bytes are moved, and only to places that there are.
-        if (u->src[0]->op != OP_CAST && u->src[0]->op != OP_LOAD) return false;
-        if (!constants_of(s, u->src[1], a, b, up) || up[0] < 0 || up[0] % 8 || up[0] / 8 >= dtype_bytes(u->dtype)) return false;
-        for (int i = 1; i < b - a; i++) if (up[i] != up[0]) return false;
-        return word_of(s, w, u->src[0], a, b, byte + (int)(up[0] / 8));
+        if ((up->op != OP_CONST && up->op != OP_VCONST) || u->src[0]->op != OP_CAST) return false;
+        for (int i = 1; i < up->n_arg; i++) if (up->arg[i] != up->arg[0]) return false;
+        if (up->arg[0] < 0 || up->arg[0] % 8 || up->arg[0] / 8 >= dtype_bytes(u->dtype)) return false;
+        return word_of(w, u->src[0], lane, n, byte + (int)(up->arg[0] / 8));
     default: return false;
     }
 }
@@ -75,14 +79,15 @@ static UOp *every_second(Splitter *s, const Word *w, const int64_t *low, const i
 
 UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
-    int64_t mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
+    int64_t lane[LANES_MAX], mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
     Word w = {0};
     if (u->op != OP_CAST || u->dtype != DT_U8 || !s->target->has_byte_shuffle) return NULL;
     if (n % PART || n > PACKED_LANES || n > s->target->vector_bytes) return NULL;
     UOp *field = u->src[0], *shifted = field->op == OP_AND ? field->src[0] : NULL;
     if (!shifted || shifted->op != OP_SHR || dtype_info[shifted->dtype].lo < 0 || dtype_bytes(shifted->dtype) < 2) return NULL;
     if (!constants_of(s, field->src[1], a, b, mask) || !constants_of(s, shifted->src[1], a, b, place)) return NULL;
-    if (!word_of(s, &w, shifted->src[0], a, b, 0)) return NULL;
+    for (int i = 0; i < n; i++) lane[i] = a + i;
+    if (!word_of(&w, shifted->src[0], lane, n, 0)) return NULL;
     for (int i = 0; i < n; i++) {
         int64_t byte = place[i] / 8;
         bool spills = (mask[i] << place[i] % 8) > UINT8_MAX;

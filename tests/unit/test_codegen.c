@@ -120,6 +120,9 @@ static void packed_fields(Compare *c) {
         if (bits < 5) values[1] = tensor_cast(tensor_gather(compare_buffer(c, DT_I8, -127, 127, dims(1 << bits)), tensor_cast(code, DT_I32)), DT_I32);
         for (int k = 0; k < 2 && values[k]; k++) {
             compare_run(c, "packed fields", values[k], 0);
+            Tensor scale = compare_buffer(c, DT_F32, 0, 0, dims(3, 32, 1)), f = tensor_cast(values[k], DT_F32);
+            Tensor terms = tensor_mul(tensor_mul(scale, f), tensor_cast(q, DT_F32));
+            compare_run(c, "scaled products of packed fields", tensor_reduce(MONOID_SUM, SUM_CHAINS, terms, dims(1, 2)), 1e-5);
             compare_run(c, "products of packed fields", tensor_sum(tensor_reshape(tensor_mul(values[k], tensor_cast(q, DT_I32)), dims(3, 32 * n)), -1), 0);
         }
     }
