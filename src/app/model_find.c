@@ -5,10 +5,12 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "app/options.h"
+#include "app/terminal.h"
 #include "base/os.h"
 #include "base/settings.h"
 #include "base/text.h"
@@ -104,6 +106,16 @@ static bool is_embedded(const char *word) {
     return !word || strcmp(word, "storyteller") == 0;
 }
 
+// A key that the file lacks may be meant or mistyped: whoever reads it later cannot tell.
+static void say_if_new(const Gguf *gguf, Arena *arena, const char *assignment) {
+    const char *equals = strchr(assignment, '=');
+    const char *key = equals ? arena_printf(arena, "%.*s", (int)(equals - assignment), assignment) : NULL;
+    Error note = {0};
+    if (!key || gguf_value(gguf, key)) return;
+    snprintf(note.text, sizeof note.text, "note: the file has no key '%.200s'; --override-kv adds it", key);
+    error_print(NULL, &note);
+}
+
 bool model_open(Gguf *gguf, Arena *arena, const char *word, const char *const *overrides, int n_overrides,
                 const char **path, Error *err) {
     if (word && !*word) return fail(err, LATHE_BAD_REQUEST, "the MODEL is an empty text; leave it out for the model inside lathe");
@@ -119,10 +131,12 @@ bool model_open(Gguf *gguf, Arena *arena, const char *word, const char *const *o
         *path = found;
         TRY(gguf_open(gguf, found, err));
     }
-    for (int i = 0; i < n_overrides; i++)
+    for (int i = 0; i < n_overrides; i++) {
+        say_if_new(gguf, arena, overrides[i]);
         if (!gguf_override(gguf, overrides[i], err)) {
             gguf_close(gguf);
             return false;
         }
+    }
     return true;
 }

@@ -298,6 +298,9 @@ def test_overrides_are_checked():
     refused(call("tokenize", MODEL, "--override-kv", "nonsense"), 2, "nonsense")
     result = call("tokenize", MODEL, "--override-kv", "tokenizer.ggml.pre=str:unheard-of")
     refused(result, 1, "unheard-of")
+    for key, is_new in (("tokenizer.ggml.bos_token_id", False), ("tokenizer.ggml.bos_token_di", True)):
+        result = call("tokenize", MODEL, "--override-kv", f"{key}=int:1")
+        assert result.code == 0 and (f"no key '{key}'" in result.errors()) == is_new, result
 
 
 # ---- pipes
