@@ -24,6 +24,7 @@ typedef struct Target {
     bool has_round;            // floor and round of vectors (SSE4.1)
     bool unaligned_loads;      // any load at any byte address
     int max_load_bytes;        // widest single load
+    int param_alignment;       // every buffer's address is a multiple of it, a power of two (≥ 1)
     int local_bytes;           // local memory of a tile
     bool has_barrier;          // several threads share a tile (GPU)
     char cc_flags[256];        // C targets: explicit -m flags

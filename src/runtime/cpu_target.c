@@ -79,6 +79,7 @@ static void target_fill(Target *target, const CpuTarget *row) {
         .has_round = row->has_round,
         .unaligned_loads = true,
         .max_load_bytes = row->vector_bytes,
+        .param_alignment = 1,
         .local_bytes = LOCAL_BYTES,
     };
     snprintf(target->name, sizeof target->name, "%s", row->name);
