@@ -60,6 +60,8 @@ bool engine_buffer_alloc(Engine *e, size_t nbytes, int64_t *id, Error *err) {
 
 bool engine_buffer_wrap(Engine *e, const void *data, size_t nbytes, int64_t *id, Error *err) {
     if (e->device->has_host_memory) return buffer_add(e, (Buffer){(void *)(uintptr_t)data, nbytes, false}, id);
+    void *at = e->device->wrap ? e->device->wrap(e->state, data, nbytes) : NULL;
+    if (at) return buffer_add(e, (Buffer){at, nbytes, true}, id);
     TRY(engine_buffer_alloc(e, nbytes, id, err));
     engine_buffer_write(e, *id, 0, data, nbytes);
     return true;

@@ -40,7 +40,7 @@ static const char *access_text(Renderer *r, UOp *index, const char *element, int
     Arena *arena = r->arena;
     const char *type = vector_name(r, element, lanes), *count = arena_printf(arena, "%d", lanes);
     int aligned = forms[2] ? address_alignment(r, index, nbytes) : nbytes;
-    if (aligned == nbytes) return template_filled(arena, forms[lanes > 1], "type", type, "lanes", count, "at", at, "0", stored);
+    if (aligned == nbytes) return template_filled(arena, forms[lanes > 1], "type", type, "element", element, "lanes", count, "at", at, "0", stored);
     DType unit = aligned == 1 ? DT_U8 : aligned == 2 ? DT_U16 : DT_U32;
     int units = nbytes * lanes / aligned;
     return template_filled(arena, forms[2], "type", type, "row", vector_name(r, element_name(r, unit), units),

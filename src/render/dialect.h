@@ -45,7 +45,7 @@ typedef struct Dialect {
     bool (*vector_op)(TextBuilder *out, const UOp *u, const Target *target, UOp **operands);
 } Dialect;
 
-extern const Dialect c_dialect;
+extern const Dialect c_dialect, opencl_dialect;
 
 // The template with each word of `pairs` (name, text, …, NULL) replaced by its text. No name begins another.
 const char *template_fill(Arena *arena, const char *template, const char *const *pairs);

@@ -40,9 +40,13 @@ typedef struct Device {
     bool (*open)(DeviceState **state, const char *target_name, int threads, Error *err);
     void (*close)(DeviceState *state);
     void (*describe_target)(const DeviceState *state, Target *target);
+    const char *(*hardware)(const DeviceState *state);   // which of several it computes on; NULL: there is one only
     int (*threads)(const DeviceState *state);
     // Device memory, zeroed, aligned to 64 bytes, with 64 readable bytes behind it. NULL where it cannot be had.
     void *(*alloc)(DeviceState *state, size_t nbytes);
+    // Device address of host memory that stays as it is, readable 4,096 bytes behind its end. NULL, as a function or as its
+    // answer: that memory must be copied. Released as what alloc gives.
+    void *(*wrap)(DeviceState *state, const void *data, size_t nbytes);
     void (*release)(DeviceState *state, void *at, size_t nbytes);
     void (*upload)(DeviceState *state, void *to, const void *from, size_t nbytes);
     void (*download)(DeviceState *state, void *to, const void *from, size_t nbytes);
@@ -54,5 +58,5 @@ typedef struct Device {
     bool (*run)(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err);
 } Device;
 
-extern const Device *const devices[];      // NULL-terminated: cpu, eval, null
+extern const Device *const devices[];      // NULL-terminated: cpu, opencl, eval, null
 const Device *device_find(const char *name);  // NULL where unknown

@@ -7,26 +7,21 @@
 #include "runtime/object_cache.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/map.h"
 #include "base/os.h"
 #include "base/scratch.h"
-#include "base/settings.h"
-#include "runtime/sealed_file.h"
+#include "runtime/object_folder.h"
 #include "runtime/system_compiler.h"
 
 // Changing what a key means or what a Seal holds changes this text, and with it every key.
 static const char FORMAT[] = "lathe object 1\n";
-enum { MAX_OBJECTS = 10000 };          // of about 15 KB each
 
 struct ObjectCache {
     Arena *arena;
     SystemCompiler compiler;
-    const char *root, *folder;         // cache_dir(), cache_dir()/objects
-    bool is_readable; // the folder is there and nobody else can plant objects in it
-    atomic_bool keeps_objects;         // … and writing to it has not failed yet
+    ObjectFolder folder;
     Scratch scratch;                   // where compilations happen, opened when needed
     atomic_bool keeps_scratch;         // a refused source lies there
     atomic_long hits, compiled;
@@ -41,11 +36,6 @@ typedef struct Item {
     void *library;
     Error error;                       // set where its compilation failed
 } Item;
-
-static void notice(const char *format, const char *path, const char *why) {
-    if (setting_int(SETTING_DEBUG) < 1) return;
-    fprintf(stderr, format, path, why);
-}
 
 // ---- keys and images ----
 
@@ -82,14 +72,13 @@ static void item_open(Item *item, Arena *arena, const char *folder, Error *err) 
 }
 
 static bool item_load_kept(const ObjectCache *cache, Arena *arena, Item *item) {
-    if (!cache->is_readable) return false;
     Error why;
     Text image;
     ArenaMark mark = arena_mark(arena);
-    if (sealed_read(arena, sealed_path(arena, cache->folder, item->key, ".so"), item->key, &image)) {
-        item_open(item, arena, cache->folder, &why);
+    if (object_folder_get(&cache->folder, arena, item->key, ".so", &image)) {
+        item_open(item, arena, cache->folder.path, &why);
         if (!item->library)
-            notice("lathe: a kernel kept in %s cannot be loaded: %s\n", cache->folder, why.text);
+            object_folder_notice("lathe: a kernel kept in %s cannot be loaded: %s\n", cache->folder.path, why.text);
     }
     arena_release(arena, mark);
     return item->library != NULL;
@@ -99,12 +88,8 @@ static bool item_load_kept(const ObjectCache *cache, Arena *arena, Item *item) {
 // gone.
 static const char *source_keep(ObjectCache *cache, Arena *arena, const Item *item,
                                const char *scratch_path) {
-    Error ignored;
-    const char *folder = arena_printf(arena, "%s/failed", cache->root);
-    const char *path = sealed_path(arena, folder, item->key, ".c");
-    const char *text = item->source->text;
-    if (dir_make(folder, &ignored) && file_write_atomic(path, text, strlen(text), &ignored))
-        return path;
+    const char *path = object_folder_keep_source(&cache->folder, arena, item->key, ".c", item->source->text);
+    if (path) return path;
     atomic_store(&cache->keeps_scratch, true);
     return scratch_path;
 }
@@ -113,15 +98,14 @@ static void item_keep(ObjectCache *cache, Arena *arena, Item *item, Text image) 
     Error why;
     Item kept = *item;
     kept.library = NULL;
-    const char *path = sealed_path(arena, cache->folder, item->key, ".so");
-    if (sealed_write(arena, path, item->key, image, &why))
-        item_open(&kept, arena, cache->folder, &why);
-    if (kept.library) {
-        library_close(item->library);
-        *item = kept;
-    } else if (atomic_exchange(&cache->keeps_objects, false)) {
-        notice("lathe: compiled kernels cannot be kept in %s: %s\n", cache->folder, why.text);
+    if (!object_folder_put(&cache->folder, arena, item->key, ".so", image)) return;
+    item_open(&kept, arena, cache->folder.path, &why);
+    if (!kept.library) {   // a file system that forbids execution
+        object_folder_refuse(&cache->folder, why.text);
+        return;
     }
+    library_close(item->library);
+    *item = kept;
 }
 
 // Compiles in the scratch directory. What loads there is kept in the folder and loaded from it;
@@ -143,7 +127,7 @@ static bool item_compile(ObjectCache *cache, Arena *arena, Item *item) {
     item_open(item, arena, cache->scratch.path, err);
     if (!item->library) return false;
     atomic_fetch_add(&cache->compiled, 1);
-    if (atomic_load(&cache->keeps_objects)) item_keep(cache, arena, item, image);
+    item_keep(cache, arena, item, image);
     return true;
 }
 
@@ -236,36 +220,20 @@ bool object_cache_load(ObjectCache *cache, const ObjectSource *sources, int n, i
         if (!ok) library_close(items[i].library);
     }
     // Nothing is loaded from there then, and a process that is killed later leaves nothing behind.
-    if (atomic_load(&cache->keeps_objects)) scratch_remove(cache);
+    if (atomic_load(&cache->folder.keeps)) scratch_remove(cache);
     arena_destroy(arena);
     return ok;
 }
 
 // ---- opening and closing ----
 
-static void folder_open(ObjectCache *cache) {
-    Error why;
-    cache->root = cache_dir(cache->arena);
-    cache->folder = arena_printf(cache->arena, "%s/objects", cache->root);
-    cache->is_readable = dir_make(cache->folder, &why);
-    if (!cache->is_readable) {
-        notice("lathe: compiled kernels cannot be kept in %s: %s\n", cache->folder, why.text);
-    } else if (!dir_is_private(cache->folder)) {
-        cache->is_readable = false;
-        notice("lathe: compiled kernels are not kept in %s: %s\n", cache->folder,
-               "others may write to it");
-    }
-    atomic_store(&cache->keeps_objects, cache->is_readable);
-}
-
 bool object_cache_open(ObjectCache **out, const char *target_flags, Error *err) {
     ObjectCache *cache = calloc(1, sizeof *cache);
     *out = NULL;
     if (!cache) return fail(err, LATHE_NO_MEMORY, "no memory for the cache of compiled kernels");
     cache->arena = arena_create();
-    folder_open(cache);
-    const char *versions =
-        cache->is_readable ? arena_printf(cache->arena, "%s/compilers", cache->root) : "";
+    object_folder_open(&cache->folder, cache->arena);
+    const char *versions = cache->folder.is_readable ? arena_printf(cache->arena, "%s/compilers", cache->folder.root) : "";
     if (!compiler_open(&cache->compiler, cache->arena, target_flags, versions, err)) {
         object_cache_close(cache);
         return false;
@@ -277,8 +245,7 @@ bool object_cache_open(ObjectCache **out, const char *target_flags, Error *err) 
 void object_cache_close(ObjectCache *cache) {
     if (!cache) return;
     scratch_remove(cache);
-    if (atomic_load(&cache->compiled) > 0 && atomic_load(&cache->keeps_objects))
-        dir_prune(cache->folder, MAX_OBJECTS);
+    if (atomic_load(&cache->compiled) > 0) object_folder_close(&cache->folder);
     arena_destroy(cache->arena);
     free(cache);
 }

@@ -1,0 +1,311 @@
+// opencl_device: kernels in OpenCL C, on the device that opencl_choice names.
+// In: a table of stages. Out: every tile has run; an in-order queue keeps each stage behind all earlier ones.
+// Invariant: an address of this device is no pointer of the host: its upper bits number a buffer, the lower ones are an
+// offset in it, so that parts of buffers are reached by the arithmetic that the engine does on any device.
+// Example: alloc → 0x30000000000 (buffer 2); address + 64 → argument pair (buffer 2, 64)
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "runtime/devices.h"
+#include "runtime/opencl_programs.h"
+
+enum { OFFSET_BITS = 40, READABLE_BEHIND = 64, VECTOR_BYTES = 16, BUFFER_ALIGNMENT = 16 };
+static const char TARGET[] = "opencl12";
+_Static_assert(sizeof(void *) == 8, "addresses hold a number and an offset");
+
+typedef struct BufferSlot { OpenclMemory memory; uint32_t next_free; } BufferSlot;   // next_free: 1 + slot, 0: none
+
+struct DeviceState {
+    Arena *arena;
+    OpenclApi api;
+    OpenclChoice choice;
+    OpenclContext context;
+    OpenclQueue queue, timed_queue;      // timed_queue: NULL until somebody wants times
+    OpenclPrograms programs;
+    BufferSlot *buffers;
+    uint32_t n_buffers, cap, first_free; // first_free: 1 + slot, 0: none
+    int32_t failed;                      // the first transfer that failed; told by the next run
+};
+
+struct Program { const char *name; OpenclBuilt built; };
+
+// ---- opening ----
+
+static void opencl_close(DeviceState *state) {
+    if (!state) return;
+    if (state->programs.api) opencl_programs_close(&state->programs);
+    if (state->timed_queue) state->api.ReleaseCommandQueue(state->timed_queue);
+    if (state->queue) state->api.ReleaseCommandQueue(state->queue);
+    if (state->context) state->api.ReleaseContext(state->context);
+    free(state->buffers);
+    arena_destroy(state->arena);
+    free(state);
+}
+
+static bool context_open(DeviceState *state, Error *err) {
+    int32_t status;
+    TRY(opencl_api_open(&state->api, err));
+    TRY(opencl_choose(&state->api, state->arena, &state->choice, err));
+    state->context = state->api.CreateContext(NULL, 1, &state->choice.device, NULL, NULL, &status);
+    if (!state->context) return fail(err, LATHE_DEVICE, "%s cannot be opened: %s", state->choice.name, opencl_status_name(status));
+    state->queue = state->api.CreateCommandQueue(state->context, state->choice.device, 0, &status);
+    if (!state->queue) return fail(err, LATHE_DEVICE, "%s takes no commands: %s", state->choice.name, opencl_status_name(status));
+    opencl_programs_open(&state->programs, state->arena, &state->api, &state->choice, state->context);
+    return true;
+}
+
+static bool opencl_open(DeviceState **out, const char *target_name, int threads, Error *err) {
+    *out = NULL;
+    if (threads < 0) return fail(err, LATHE_BAD_REQUEST, "%d threads: choose 1 or more, or 0 for all", threads);
+    if (target_name && strcmp(target_name, "native") && strcmp(target_name, TARGET))
+        return fail(err, LATHE_BAD_REQUEST, "\"%s\" is not a target of the opencl device; choose one of: native, %s", target_name, TARGET);
+    DeviceState *state = calloc(1, sizeof *state);
+    if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the opencl device");
+    state->arena = arena_create();
+    if (!context_open(state, err)) {
+        opencl_close(state);
+        return false;
+    }
+    *out = state;
+    return true;
+}
+
+static void opencl_describe_target(const DeviceState *state, Target *target) {
+    *target = (Target){
+        .vector_bytes = VECTOR_BYTES,
+        .n_vector_registers = 32,
+        .dot = DOT_NONE,
+        .has_fma = true,
+        .has_f16_convert = true,
+        .has_byte_shuffle = true,
+        .has_round = true,
+        .max_load_bytes = VECTOR_BYTES,
+        .param_alignment = BUFFER_ALIGNMENT,
+        .local_bytes = state->choice.local_bytes > INT32_MAX ? INT32_MAX : (int)state->choice.local_bytes,
+    };
+    memcpy(target->name, TARGET, sizeof TARGET);
+}
+
+static const char *opencl_hardware(const DeviceState *state) { return state->choice.name; }
+
+// The device's own: --threads has no meaning here.
+static int opencl_threads(const DeviceState *state) { return state->choice.compute_units ? (int)state->choice.compute_units : 1; }
+
+// ---- memory ----
+
+static void transfer_note(DeviceState *state, int32_t status) {
+    if (status != OPENCL_SUCCESS && !state->failed) state->failed = status;
+}
+
+static uint32_t slot_of(const void *at) { return (uint32_t)((uintptr_t)at >> OFFSET_BITS) - 1; }
+static size_t offset_of(const void *at) { return (uintptr_t)at & (((uintptr_t)1 << OFFSET_BITS) - 1); }
+static OpenclMemory memory_of(const DeviceState *state, const void *at) {
+    CHECK(slot_of(at) < state->n_buffers);
+    return state->buffers[slot_of(at)].memory;
+}
+
+// The address of a new buffer; NULL where there is no room for one more, and then the buffer is gone.
+static void *buffer_number(DeviceState *state, OpenclMemory memory) {
+    uint32_t slot = state->first_free - 1;
+    if (state->first_free) state->first_free = state->buffers[slot].next_free;
+    else {
+        slot = state->n_buffers;
+        if (slot == state->cap) {
+            uint32_t cap = state->cap ? 2 * state->cap : 64;
+            BufferSlot *grown = slot >> (63 - OFFSET_BITS) ? NULL : realloc(state->buffers, cap * sizeof *grown);
+            if (!grown) {
+                state->api.ReleaseMemObject(memory);
+                return NULL;
+            }
+            state->buffers = grown, state->cap = cap;
+        }
+        state->n_buffers++;
+    }
+    state->buffers[slot] = (BufferSlot){memory, 0};
+    return (void *)((uintptr_t)(slot + 1) << OFFSET_BITS);
+}
+
+static bool is_possible(const DeviceState *state, size_t nbytes) {
+    return nbytes <= state->choice.largest_buffer && nbytes < (size_t)1 << OFFSET_BITS;
+}
+
+static void *opencl_alloc(DeviceState *state, size_t nbytes) {
+    static const uint32_t zeros[4] = {0};
+    int32_t status;
+    if (nbytes > SIZE_MAX / 4) return NULL;
+    size_t size = (nbytes + READABLE_BEHIND + sizeof zeros - 1) / sizeof zeros * sizeof zeros;
+    if (!is_possible(state, size)) return NULL;
+    OpenclMemory memory = state->api.CreateBuffer(state->context, OPENCL_READ_WRITE, size, NULL, &status);
+    if (!memory) return NULL;
+    if (state->api.EnqueueFillBuffer(state->queue, memory, zeros, sizeof zeros, 0, size, 0, NULL, NULL) != OPENCL_SUCCESS) {
+        state->api.ReleaseMemObject(memory);
+        return NULL;
+    }
+    return buffer_number(state, memory);
+}
+
+static void *opencl_wrap(DeviceState *state, const void *data, size_t nbytes) {
+    int32_t status;
+    bool is_useful = state->choice.shares_host_memory && (uintptr_t)data % BUFFER_ALIGNMENT == 0 && nbytes > 0;
+    if (!is_useful || !is_possible(state, nbytes + READABLE_BEHIND)) return NULL;
+    OpenclMemory memory = state->api.CreateBuffer(state->context, OPENCL_READ_ONLY | OPENCL_USE_HOST, nbytes + READABLE_BEHIND,
+                                                  (void *)(uintptr_t)data, &status);
+    return memory ? buffer_number(state, memory) : NULL;
+}
+
+static void opencl_release(DeviceState *state, void *at, size_t nbytes) {
+    (void)nbytes;
+    if (!at) return;
+    uint32_t slot = slot_of(at);
+    state->api.ReleaseMemObject(memory_of(state, at));
+    state->buffers[slot] = (BufferSlot){NULL, state->first_free};
+    state->first_free = slot + 1;
+}
+
+static void opencl_upload(DeviceState *state, void *to, const void *from, size_t nbytes) {
+    if (nbytes)
+        transfer_note(state, state->api.EnqueueWriteBuffer(state->queue, memory_of(state, to), 1, offset_of(to), nbytes, from, 0, NULL, NULL));
+}
+
+static void opencl_download(DeviceState *state, void *to, const void *from, size_t nbytes) {
+    if (!nbytes) return;
+    int32_t status = state->api.EnqueueReadBuffer(state->queue, memory_of(state, from), 1, offset_of(from), nbytes, to, 0, NULL, NULL);
+    transfer_note(state, status);
+    if (status != OPENCL_SUCCESS) memset(to, 0, nbytes);
+}
+
+// ---- programs ----
+
+static void opencl_unload(DeviceState *state, Program *program) {
+    if (!program) return;
+    opencl_program_release(&state->programs, &program->built);
+    free(program);
+}
+
+typedef struct Batch {
+    DeviceState *state;
+    const KernelSource *sources;
+    Program **programs;
+    int n;
+    atomic_int next;
+    atomic_bool has_failed;            // no new compilation begins; who set it first wrote err
+    Error *err;
+} Batch;
+
+static bool program_create(DeviceState *state, const KernelSource *source, Program **out, Error *err) {
+    if (!source->text) return fail(err, LATHE_COMPILE, "kernel %s has no text", source->name);
+    Program *program = malloc(sizeof *program);
+    if (!program) return fail(err, LATHE_NO_MEMORY, "no memory for kernel %s", source->name);
+    *program = (Program){.name = source->name};
+    if (!opencl_program_build(&state->programs, source, &program->built, err)) {
+        free(program);
+        return false;
+    }
+    *out = program;
+    return true;
+}
+
+static void batch_run(void *opaque) {
+    Batch *batch = opaque;
+    for (int i; (i = atomic_fetch_add(&batch->next, 1)) < batch->n && !atomic_load(&batch->has_failed);) {
+        Error why = {0};
+        if (program_create(batch->state, &batch->sources[i], &batch->programs[i], &why)) continue;
+        if (!atomic_exchange(&batch->has_failed, true)) *batch->err = why;
+    }
+}
+
+static bool opencl_compile(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err) {
+    enum { MOST_THREADS = 16 };
+    Thread *threads[MOST_THREADS];
+    Batch batch = {.state = state, .sources = sources, .programs = programs, .n = n, .err = err};
+    int n_threads = (cpu_count() < n ? cpu_count() : n) - 1;
+    if (n_threads > MOST_THREADS) n_threads = MOST_THREADS;
+    for (int i = 0; i < n; i++) programs[i] = NULL;
+    for (int i = 0; i < n_threads; i++) threads[i] = thread_start(batch_run, &batch);
+    batch_run(&batch);
+    for (int i = 0; i < n_threads; i++) thread_join(threads[i]);
+    if (!atomic_load(&batch.has_failed)) return true;
+    for (int i = 0; i < n; i++) {
+        opencl_unload(state, programs[i]);
+        programs[i] = NULL;
+    }
+    return false;
+}
+
+// ---- running ----
+
+static bool run_failed(const DeviceState *state, const char *what, int32_t status, Error *err) {
+    return fail(err, LATHE_DEVICE, "%s on %s: %s (%d)", what, state->choice.name, opencl_status_name(status), status);
+}
+
+// Puts one stage into the queue. Arguments are taken over there, so the kernel can be used again at once.
+static bool stage_enqueue(DeviceState *state, OpenclQueue queue, const Stage *stage, OpenclEvent *event, Error *err) {
+    const OpenclApi *api = &state->api;
+    const OpenclBuilt *built = &stage->program->built;
+    if (stage->tiles > INT32_MAX)
+        return fail(err, LATHE_UNSUPPORTED, "kernel %s has %ld tiles, more than can be counted; use smaller chunks", stage->program->name, stage->tiles);
+    int32_t tiles = (int32_t)stage->tiles, status = OPENCL_SUCCESS;
+    for (uint32_t i = 0; i < built->n_slots && status == OPENCL_SUCCESS; i++) {
+        OpenclMemory memory = memory_of(state, stage->params[i]);
+        uint64_t offset = offset_of(stage->params[i]);
+        status = api->SetKernelArg(built->kernel, 2 * i, sizeof memory, &memory);
+        if (status == OPENCL_SUCCESS) status = api->SetKernelArg(built->kernel, 2 * i + 1, sizeof offset, &offset);
+    }
+    if (status == OPENCL_SUCCESS) status = api->SetKernelArg(built->kernel, 2 * built->n_slots, sizeof tiles, &tiles);
+    size_t group = (size_t)tiles < built->group_items ? (size_t)tiles : built->group_items;
+    size_t items = ((size_t)tiles + group - 1) / group * group;
+    if (status == OPENCL_SUCCESS) status = api->EnqueueNDRangeKernel(queue, built->kernel, 1, NULL, &items, &group, 0, NULL, event);
+    return status == OPENCL_SUCCESS || run_failed(state, stage->program->name, status, err);
+}
+
+static bool stage_time(DeviceState *state, const Stage *stage, uint64_t *us, Error *err) {
+    OpenclEvent event = NULL;
+    uint64_t start = 0, end = 0;
+    TRY(stage_enqueue(state, state->timed_queue, stage, &event, err));
+    int32_t status = state->api.WaitForEvents(1, &event);
+    if (status == OPENCL_SUCCESS) status = state->api.GetEventProfilingInfo(event, OPENCL_TIME_START, sizeof start, &start, NULL);
+    if (status == OPENCL_SUCCESS) status = state->api.GetEventProfilingInfo(event, OPENCL_TIME_END, sizeof end, &end, NULL);
+    state->api.ReleaseEvent(event);
+    *us = (end - start + 500) / 1000;
+    return status == OPENCL_SUCCESS || run_failed(state, stage->program->name, status, err);
+}
+
+static bool timed_queue_open(DeviceState *state, Error *err) {
+    int32_t status;
+    if (state->timed_queue) return true;
+    state->timed_queue = state->api.CreateCommandQueue(state->context, state->choice.device, OPENCL_TIMES_COMMANDS, &status);
+    return state->timed_queue || run_failed(state, "a queue that takes times", status, err);
+}
+
+static bool opencl_run(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err) {
+    bool is_timed = stats && stats->stage_us;
+    if (state->failed) return run_failed(state, "a transfer of data", state->failed, err);
+    if (is_timed) {
+        int32_t before = state->api.Finish(state->queue);   // the other queue knows nothing of this one
+        if (before != OPENCL_SUCCESS) return run_failed(state, "a step", before, err);
+        TRY(timed_queue_open(state, err));
+    }
+    for (int i = 0; i < n_stages; i++)
+        TRY(is_timed ? stage_time(state, &stages[i], &stats->stage_us[i], err) : stage_enqueue(state, state->queue, &stages[i], NULL, err));
+    int32_t status = is_timed ? OPENCL_SUCCESS : state->api.Finish(state->queue);
+    return status == OPENCL_SUCCESS || run_failed(state, "a step", status, err);
+}
+
+const Device opencl_device = {
+    .name = "opencl",
+    .dialect = &opencl_dialect,
+    .open = opencl_open,
+    .close = opencl_close,
+    .describe_target = opencl_describe_target,
+    .hardware = opencl_hardware,
+    .threads = opencl_threads,
+    .alloc = opencl_alloc,
+    .wrap = opencl_wrap,
+    .release = opencl_release,
+    .upload = opencl_upload,
+    .download = opencl_download,
+    .compile = opencl_compile,
+    .unload = opencl_unload,
+    .run = opencl_run,
+};
