@@ -30,18 +30,23 @@ static Machine machine_describe(Arena *arena) {
     };
 }
 
-// The target that a device would use; NULL where it cannot be opened, *reason then says why.
-static const char *device_target(Arena *arena, const Device *device, const char *target_name, const char **reason) {
+// What a device would use; where it cannot be opened only why.
+typedef struct DeviceUse { const char *target, *hardware, *problem; } DeviceUse;
+
+static DeviceUse device_use(Arena *arena, const Device *device, const char *target_name) {
     DeviceState *state = NULL;
+    DeviceUse use = {0};
     Target target = {0};
     Error err = {0};
     if (!device->open(&state, target_name, 1, &err)) {
-        *reason = text_cstr(arena, text_of(err.text));
-        return NULL;
+        use.problem = text_cstr(arena, text_of(err.text));
+        return use;
     }
     device->describe_target(state, &target);
+    use.target = text_cstr(arena, text_of(target.name));
+    if (device->hardware) use.hardware = text_cstr(arena, utf8_clean(arena, text_of(device->hardware(state))));
     device->close(state);
-    return text_cstr(arena, text_of(target.name));
+    return use;
 }
 
 static void env_print_json(const Options *o, const Machine *m) {
@@ -49,9 +54,9 @@ static void env_print_json(const Options *o, const Machine *m) {
     for (int id = 0; id < SETTING_COUNT; id++)
         json_object_set_new(settings, setting_info[id].name, json_words(text_of(setting_text((SettingId)id))));
     for (int i = 0; devices[i]; i++) {
-        const char *reason = NULL, *target = device_target(o->arena, devices[i], option_text(o, OPTION_target), &reason);
-        json_array_append_new(list, json_pack("{s:s, s:s?, s:s?}", "name", devices[i]->name, "target", target,
-                                              "problem", reason));
+        DeviceUse use = device_use(o->arena, devices[i], option_text(o, OPTION_target));
+        json_array_append_new(list, json_pack("{s:s, s:s?, s:s?, s:s?}", "name", devices[i]->name, "target", use.target,
+                                              "hardware", use.hardware, "problem", use.problem));
     }
     json_print(json_pack("{s:s, s:s, s:s, s:i, s:I, s:s?, s:o, s:o, s:o}", "version", LATHE_VERSION, "cpu", m->architecture,
                          "features", m->features, "cpus", m->cpus, "memory_available_bytes", (json_int_t)m->memory_bytes, "compiler", m->compiler,
@@ -71,8 +76,9 @@ bool command_env(const Options *o, Error *err) {
     printf("compiler   %s\n", m.compiler ? m.compiler : "none found: install gcc, or set LATHE_CC");
     printf("cache      %s\n", m.cache);
     for (int i = 0; devices[i]; i++) {
-        const char *reason = NULL, *target = device_target(o->arena, devices[i], option_text(o, OPTION_target), &reason);
-        printf("device     %-6s %s\n", devices[i]->name, target ? target : reason);
+        DeviceUse use = device_use(o->arena, devices[i], option_text(o, OPTION_target));
+        printf("device     %-6s %s%s%s\n", devices[i]->name, use.target ? use.target : use.problem, use.hardware ? " on " : "",
+               use.hardware ? use.hardware : "");
     }
     putchar('\n');
     for (int id = 0; id < SETTING_COUNT; id++) {

@@ -144,7 +144,7 @@ def test_debug_shows_how_a_kernel_came_about():
 
 def test_device_and_target_are_checked():
     for command in COMMANDS:
-        refused(lathe(command, "--device", "toaster"), 2, "toaster", "cpu", "eval", "null")
+        refused(lathe(command, "--device", "toaster"), 2, "toaster", "cpu", "opencl", "eval", "null")
     refused(call("logits", MODEL, "--target", "toaster"), 2, "toaster")
 
 
@@ -349,7 +349,9 @@ def test_env_prints_every_setting():
             if line.startswith("SETTING("):
                 names.add("LATHE_" + line[8:].split(",")[0])
     assert set(report["settings"]) == names, report
-    assert {"cpu", "eval", "null"} <= {d["name"] for d in report["devices"]}, report
+    assert {"cpu", "opencl", "eval", "null"} <= {d["name"] for d in report["devices"]}, report
+    # One that cannot be opened says why.
+    assert all((d["target"] is None) != (d["problem"] is None) for d in report["devices"]), report
     text = lathe("env").text()
     assert all(name in text for name in names)
 

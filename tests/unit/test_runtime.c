@@ -597,10 +597,11 @@ static void registry_lists_complete_devices(void **state) {
         assert_true(d->alloc && d->release && d->upload && d->download);
         assert_true(d->compile && d->unload && d->run);
     }
-    assert_true(n >= 3);
+    assert_true(n >= 4);
     assert_ptr_equal(devices[0], &cpu_device);
     assert_ptr_equal(device_find("null"), &null_device);
     assert_ptr_equal(device_find("eval"), &eval_device);
+    assert_ptr_equal(device_find("opencl"), &opencl_device);
     assert_null(device_find("abacus"));
     assert_null(device_find(""));
 }
