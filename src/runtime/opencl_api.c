@@ -10,7 +10,7 @@ static const char *const library_names[] = {"libOpenCL.so.1", "libOpenCL.so", "/
 typedef struct StatusName { int32_t status; const char *name; } StatusName;
 static const StatusName status_names[] = {
     {-1, "device not found"}, {-2, "device not available"}, {-3, "compiler not available"}, {-4, "no memory for a buffer"},
-    {-5, "out of resources"}, {-6, "out of host memory"}, {-11, "the build failed"}, {-14, "a command failed"}, {-34, "invalid context"},
+    {-5, "out of resources"}, {-6, "out of host memory"}, {-11, "the build failed"}, {-14, "a command failed"}, 
     {-36, "invalid queue"}, {-38, "invalid buffer"}, {-42, "invalid binary"}, {-45, "invalid program"}, {-46, "no kernel of this name"},
     {-52, "arguments are missing"}, {-54, "invalid size of a group"}, {-55, "invalid number of work items"}, {-61, "invalid size of a buffer"},
     {-1001, "no platform"},

@@ -76,6 +76,7 @@ class Bench:
     lathe: str
     models: Path
     timeout: float
+    device: str = ""
     rows: dict = field(default_factory=dict)
     counts: dict = field(default_factory=lambda: {"passed": 0, "failed": 0, "skipped": 0})
 
@@ -109,7 +110,8 @@ class Bench:
 
     def logits_text(self, model: Path, tokens: list[int], *flags: str) -> bytes:
         ids = " ".join(map(str, tokens))
-        return self.run(["logits", str(model), "--tokens", ids, "--json", *flags])
+        device = ["--device", self.device] if self.device else []
+        return self.run(["logits", str(model), "--tokens", ids, "--json", *device, *flags])
 
     def logits(self, model: Path, tokens: list[int], *flags: str) -> np.ndarray:
         text = self.logits_text(model, tokens, *flags)
@@ -312,12 +314,12 @@ def check_bits(bench: Bench, shape: str, quant: str, exact: bool, args, cache: s
 
 # ---------------------------------------------------------------- command line
 
-def read_goldens(shapes: list, quants: list) -> dict[str, dict]:
+def read_goldens(shapes: list, quants: list, short: bool = False) -> dict[str, dict]:
     out = {}
     for path in sorted(GOLDEN.glob("tiny-*.json")):
         golden = json.loads(path.read_text())
-        if "prompt" in golden and (not shapes or golden["shape"] in shapes) \
-                and (not quants or golden["quant"] in quants):
+        chosen = (not shapes or golden.get("shape") in shapes) and (not quants or golden.get("quant") in quants)
+        if "prompt" in golden and chosen and not (short and "greedy" not in golden):
             out[path.stem] = golden
     return out
 
@@ -330,8 +332,16 @@ def largest_sigmas() -> dict[str, float]:
     return out
 
 
+def device_problem(bench: Bench) -> str:
+    """Why the device cannot be opened on this machine; "" where it can."""
+    devices = {d["name"]: d for d in json.loads(bench.run(["env", "--json"]))["devices"]}
+    if bench.device and bench.device not in devices:
+        sys.exit(f"compare: no device {bench.device}; there are: {', '.join(devices)}")
+    return devices[bench.device]["problem"] or "" if bench.device else ""
+
+
 def run_all(bench: Bench, args, cold: str) -> None:
-    goldens, sigmas = read_goldens(args.shape, args.quant), largest_sigmas()
+    goldens, sigmas = read_goldens(args.shape, args.quant, args.short), largest_sigmas()
     for name, golden in goldens.items():
         if "exact" in args.mode:
             bench.check(f"{name} exact", lambda: check_exact(bench, golden))
@@ -359,6 +369,9 @@ def main() -> None:
     parser.add_argument("--shape", action="append", choices=tiny, metavar="SHAPE", help="only this shape")
     parser.add_argument("--quant", action="append", choices=make_model.MIXES, metavar="MIX",
                         help="only this mix (default: all; forms f32, q4_0; bits f32, q4_0, q4_k)")
+    parser.add_argument("--short", action="store_true", help="only goldens of short prompts, those with greedy tokens")
+    parser.add_argument("--device", default="", metavar="NAME",
+                        help="where exact, fast and forms compute (default cpu); skipped where it cannot be opened")
     parser.add_argument("--mode", action="append", choices=MODES, help="only this mode")
     parser.add_argument("--positions", type=int, default=BIT_TOKENS, metavar="N",
                         help=f"positions of the bits mode (default {BIT_TOKENS})")
@@ -370,7 +383,10 @@ def main() -> None:
     args.mode = args.mode or list(MODES)
     if not os.access(args.lathe, os.X_OK):
         sys.exit(f"compare: {args.lathe} is not there or not executable; build it, or name it by --lathe")
-    bench = Bench(os.path.abspath(args.lathe), Path(args.models), args.timeout)
+    bench = Bench(os.path.abspath(args.lathe), Path(args.models), args.timeout, args.device)
+    if reason := device_problem(bench):
+        print(f"SKIP {args.device}: {reason}\n0 passed, 0 failed, 1 skipped")
+        return
     with tempfile.TemporaryDirectory(prefix="lathe-cold-") as cold:     # a cache that nobody filled
         run_all(bench, args, cold)
     print(", ".join(f"{count} {verdict}" for verdict, count in bench.counts.items()))
