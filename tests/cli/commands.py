@@ -341,6 +341,14 @@ def test_no_colour_in_pipes():
 
 # ---- commands without computing
 
+def test_env_says_what_an_opencl_device_needs():
+    # Where no driver is registered; the two loaders of OpenCL that there are read this variable.
+    report = json.loads(lathe("env", "--json", OCL_ICD_VENDORS="/nowhere").out)
+    problem = next(d["problem"] for d in report["devices"] if d["name"] == "opencl")
+    assert problem.startswith("no OpenCL") and "install" in problem, report
+    refused(lathe("logits", "--tokens", "1", "--device", "opencl", OCL_ICD_VENDORS="/nowhere"), 1, "no OpenCL", "install")
+
+
 def test_env_prints_every_setting():
     report = json.loads(lathe("env", "--json").out)
     names = set()
