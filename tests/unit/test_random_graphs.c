@@ -354,19 +354,17 @@ static void interpreted_programs_equal_their_graphs(void **state) {
 }
 
 // Many graphs a compilation, so that the compiler starts rarely.
-static void compiled_programs_equal_their_graphs(void **state) {
-    (void)state;
-    enum { BATCH = 50 };
-    int n_graphs = n_seeds < 20 ? n_seeds : n_seeds * 3 / 100 + 20;
+static void compiled_equal_their_graphs(const char *device, int n_graphs, int batch) {
+    enum { MOST = 50 };
     n_elements = n_wrong = 0;
-    for (int first = 0; first < n_graphs; first += BATCH) {
-        int n = n_graphs - first < BATCH ? n_graphs - first : BATCH, n_outputs = 0;
+    for (int first = 0; first < n_graphs; first += batch) {
+        int n = n_graphs - first < batch ? n_graphs - first : batch, n_outputs = 0;
         Arena *arena = arena_create();
-        DeviceHost d = {.host.arena = arena, .engine = engine_on("cpu", NULL)};
+        DeviceHost d = {.host.arena = arena, .engine = engine_on(device, NULL)};
         Graph *g = graph_create(arena);
         RandomGraph *r = arena_new(arena, (size_t)n * sizeof *r);
         Wanted *want = arena_new(arena, (size_t)n * RANDOM_MAX_OUTPUTS * sizeof *want);
-        Tensor outputs[BATCH * RANDOM_MAX_OUTPUTS];
+        Tensor outputs[MOST * RANDOM_MAX_OUTPUTS];
         for (int k = 0; k < n; k++) {
             make_graph(arena, &d, g, first_seed + (uint64_t)(first + k), &r[k], want + k * RANDOM_MAX_OUTPUTS);
             for (int i = 0; i < r[k].n_outputs; i++)
@@ -384,7 +382,25 @@ static void compiled_programs_equal_their_graphs(void **state) {
         arena_destroy(arena);
     }
     assert_int_equal(n_wrong, 0);
-    print_message("%d graphs through the C compiler, %ld elements\n", n_graphs, n_elements);
+    print_message("%d graphs through the compiler of %s, %ld elements\n", n_graphs, device, n_elements);
+}
+
+static void compiled_programs_equal_their_graphs(void **state) {
+    (void)state;
+    compiled_equal_their_graphs("cpu", n_seeds < 20 ? n_seeds : n_seeds * 3 / 100 + 20, 50);
+}
+
+// Few, since such a compiler takes half a second for a kernel; and one by one, since a kernel takes few buffers there.
+static void opencl_programs_equal_their_graphs(void **state) {
+    (void)state;
+    DeviceState *device = NULL;
+    Error why = {0};
+    if (!device_find("opencl")->open(&device, NULL, 0, &why)) {
+        print_message("skipped: %s\n", why.text);
+        skip();
+    }
+    device_find("opencl")->close(device);
+    compiled_equal_their_graphs("opencl", n_seeds < 20 ? n_seeds : n_seeds / 500 + 6, 1);
 }
 
 int main(int argc, char **argv) {
@@ -399,6 +415,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rounding_everywhere_stays_within_the_bound),
         cmocka_unit_test(interpreted_programs_equal_their_graphs),
         cmocka_unit_test(compiled_programs_equal_their_graphs),
+        cmocka_unit_test(opencl_programs_equal_their_graphs),
     };
     return cmocka_run_group_tests_name("random_graphs", tests, NULL, NULL);
 }
