@@ -103,7 +103,10 @@ static UOp *lower_cast(UOp *u, const Target *target) {
     if (to == DT_BF16) return lower_f32_to_bf16(a);
     if (from == DT_F16 && !target->has_f16_convert) return lower_f16_to_f32(a);
     if (to == DT_F16 && !target->has_f16_convert) return lower_f32_to_f16(a);
-    if (dtype_is_float(from) && dtype_is_int(to) && dtype_bytes(to) < 4) return uop_cast(uop_cast(a, DT_I32), to);
+    if (dtype_is_float(from) && dtype_is_int(to) && dtype_bytes(to) < 4) {   // i32 → to would wrap
+        UOp *least = constant(a, (double)dtype_info[to].lo), *most = constant(a, (double)dtype_info[to].hi);
+        return uop_cast(uop_cast(binary(OP_MIN, binary(OP_MAX, a, least), most), DT_I32), to);
+    }
     if (dtype_is_int(from) && dtype_bytes(from) < 4 && dtype_is_float(to)) return uop_cast(uop_cast(a, DT_I32), to);
     return u;
 }

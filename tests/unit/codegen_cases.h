@@ -16,6 +16,9 @@ static void elementwise(Compare *c) {
     compare_run(c, "flip", tensor_add(tensor_flip(x, 1), y), 1e-6);
     compare_run(c, "round", tensor_unary(OP_ROUND, tensor_mul_const(x, 50)), 1e-6);
     compare_run(c, "to i8", tensor_cast(tensor_unary(OP_ROUND, tensor_mul_const(x, 100)), DT_I8), 0);
+    static const DType small[] = {DT_I8, DT_U8, DT_I16, DT_U16};
+    for (int i = 0; i < 4; i++)   // past both ends, where an integer of 32 bits would wrap
+        compare_run(c, "to the nearest of a small type", tensor_cast(tensor_mul_const(x, dtype_bytes(small[i]) > 1 ? 9e4 : 400), small[i]), 0);
     compare_run(c, "to f16", tensor_cast(tensor_mul_const(x, 100), DT_F16), 0);
     compare_run(c, "to bf16", tensor_cast(tensor_mul_const(x, 100), DT_BF16), 0);
     compare_run(c, "less", tensor_less(x, y), 0);
