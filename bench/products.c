@@ -100,7 +100,7 @@ static bool graphs_compile(Product *p, const QuantType *t, int64_t rows, int64_t
     Tensor y = layers_linear(&layers, input_of(row), &weight);
     TRY(engine_compile(p->engine, &y, 1, &p->step, err));
     if (quant_is_plain(t)) return true;
-    Rounded rounded = layers_round(row);
+    Rounded rounded = layers_round(row, ACTIVATION_BLOCK);
     return engine_compile(p->engine, (Tensor[]){rounded.p, rounded.s}, 2, &p->rounding, err);
 }
 
