@@ -47,17 +47,23 @@ static bool file_open(const char *path, int more_flags, int *fd, struct stat *in
 
 static bool file_map_open(FileMap *map, int fd, const char *path, Error *err) {
     size_t file_bytes = page_round(map->nbytes);
-    map->reserved_bytes = file_bytes + page_round(1);
+    // Where the page cache holds large pages they can be mapped as such, but only at addresses that are multiples of them.
+    size_t align = map->nbytes >= 2 * LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : page_round(1);
+    map->reserved_bytes = file_bytes + align;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     uint8_t *at = mmap(NULL, map->reserved_bytes, PROT_NONE, flags, -1, 0);
     if (at == MAP_FAILED)
         return fail(err, LATHE_NO_MEMORY, "%s: no address space for %zu bytes: %s", path,
                     map->reserved_bytes, strerror(errno));
     map->reservation = at;
+    at += (align - (uintptr_t)at % align) % align;
     map->data = at;
     bool ok = !file_bytes ||
               mmap(at, map->nbytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED;
     ok = ok && mprotect(at + file_bytes, page_round(1), PROT_READ) == 0;
+#if defined MADV_HUGEPAGE
+    if (ok && align > page_round(1)) madvise(at, map->nbytes, MADV_HUGEPAGE);   // no harm where it is refused
+#endif
     if (ok) return true;
     int why = errno;
     file_unmap(map);

@@ -46,7 +46,6 @@
 extern char **environ;
 
 static const size_t LARGEST_OUTPUT_BYTES = (size_t)16 << 20;
-static const size_t LARGE_PAGE_BYTES = (size_t)2 << 20;
 
 static size_t page_round(size_t nbytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -55,6 +55,7 @@ uint64_t time_us(void);                                       // monotonic
 int cpu_count(void);                                          // CPUs this process may use
 size_t memory_available_bytes(void);
 size_t memory_peak_bytes(void);                               // peak resident set of this process
+#define LARGE_PAGE_BYTES ((size_t)2 << 20)
 // Zeroed, page-aligned, on large pages where the system offers them (from 4 MiB on). NULL on
 // failure.
 void *memory_pages(size_t nbytes);
