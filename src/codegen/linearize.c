@@ -2,9 +2,8 @@
 // In: a kernel after vectorize. Out: a list of nodes: RANGE opens a loop, END(range) closes it; SPECIAL is the tile.
 // Invariant: a node stands in the innermost loop that it depends on, or in a guard around its use, and after everything
 // that it depends on.
-#include <string.h>
-
 #include "base/error.h"
+#include "base/vec.h"
 #include "codegen/codegen.h"
 
 static int by_id(UOp **at, int n) {   // insertion sort: tiles are few
@@ -76,21 +75,11 @@ typedef struct Lines {
 
 enum { TILE_BIT = 0 };
 
-static void append(Arena *arena, UOpList *list, UOp *u) {
-    if (list->len == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 256;
-        UOp **at = arena_new(arena, cap * sizeof *at);
-        if (list->len) memcpy(at, list->at, list->len * sizeof *at);
-        list->at = at, list->cap = cap;
-    }
-    list->at[list->len++] = u;
-}
-
-static void push(Lines *l, UOp *u) { append(l->arena, &l->out, u); }
+static void push(Lines *l, UOp *u) { vec_push(l->arena, &l->out, u); }
 
 static void mark_done(Lines *l, UOp *u) {
     uop_map_put(&l->done, u, (void *)1);
-    append(l->arena, &l->marked, u);
+    vec_push(l->arena, &l->marked, u);
 }
 
 static Mask mask_of(Lines *l, UOp *u) { return *(const Mask *)uop_map_get(&l->mask, u); }
