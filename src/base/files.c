@@ -22,11 +22,6 @@
 
 static const size_t LARGEST_READ_BYTES = (size_t)1 << 30;
 
-static size_t page_round(size_t nbytes) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (nbytes + page - 1) / page * page;
-}
-
 // Opens for reading and says what it is; a path that names nothing useful is explained here, once.
 // more_flags: O_NONBLOCK where a pipe that nobody writes to must not hold us up.
 static bool file_open(const char *path, int more_flags, int *fd, struct stat *info, Error *err) {
@@ -47,8 +42,7 @@ static bool file_open(const char *path, int more_flags, int *fd, struct stat *in
 
 static bool file_map_open(FileMap *map, int fd, const char *path, Error *err) {
     size_t file_bytes = page_round(map->nbytes);
-    // Where the page cache holds large pages they can be mapped as such, but only at addresses that are multiples of them.
-    size_t align = map->nbytes >= 2 * LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : page_round(1);
+    size_t align = page_alignment(map->nbytes);   // the page cache may hold large pages
     map->reserved_bytes = file_bytes + align;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     uint8_t *at = mmap(NULL, map->reserved_bytes, PROT_NONE, flags, -1, 0);

@@ -47,9 +47,14 @@ extern char **environ;
 
 static const size_t LARGEST_OUTPUT_BYTES = (size_t)16 << 20;
 
-static size_t page_round(size_t nbytes) {
+size_t page_round(size_t nbytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (nbytes + page - 1) / page * page;
+}
+
+size_t page_alignment(size_t nbytes) {
+    const size_t large = (size_t)2 << 20;
+    return nbytes >= 2 * large ? large : page_round(1);
 }
 
 // ---- files: what differs between systems ----
@@ -139,8 +144,8 @@ void *memory_pages(size_t nbytes) {
     size_t page = page_round(1);
     if (nbytes > SIZE_MAX / 4) return NULL;
     size_t size = page_round(nbytes ? nbytes : 1);
-    // Large pages start at multiples of their size: reserve more, give both ends back.
-    size_t align = size >= 2 * LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : page;
+    // Reserve more, give both ends back.
+    size_t align = page_alignment(size);
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     uint8_t *at = mmap(NULL, size + align - page, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (at == MAP_FAILED) return NULL;

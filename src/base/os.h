@@ -55,7 +55,9 @@ uint64_t time_us(void);                                       // monotonic
 int cpu_count(void);                                          // CPUs this process may use
 size_t memory_available_bytes(void);
 size_t memory_peak_bytes(void);                               // peak resident set of this process
-#define LARGE_PAGE_BYTES ((size_t)2 << 20)
+size_t page_round(size_t nbytes);                             // up to whole pages
+// Where so many bytes should begin: a page, or from 4 MiB on a large page, which the system maps only there.
+size_t page_alignment(size_t nbytes);
 // Zeroed, page-aligned, on large pages where the system offers them (from 4 MiB on). NULL on
 // failure.
 void *memory_pages(size_t nbytes);
