@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "codegen/codegen.h"
+#include "schedule/interleave.h"
 
-enum { MAX_RANGES = 16, WHOLE_LANES = 64, MAX_LANES = 1024, STORE_LANES = 16, SHARED_COPIES = 4 };
+enum { MAX_RANGES = 16, WHOLE_LANES = 64, MAX_LANES = 1024, STORE_LANES = 16, SHARED_COPIES = 4, ROW_LANES = 32 };
 
 Accum accum_parts(const UOp *u) {
     Accum a = {.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_loops = (int)u->arg[2],
-               .n_lanes = (int)u->arg[3], .n_tail_lanes = (int)u->arg[4], .value = u->src[0]};
+               .n_lanes = (int)u->arg[3], .n_tail_lanes = (int)u->arg[4], .is_stepwise = u->arg[5], .value = u->src[0]};
     a.loops = u->src + 1;
     a.lanes = a.loops + a.n_loops;
     if (a.n_tail_lanes >= 0) {
@@ -30,8 +31,8 @@ UOp *accum_new(Accum a) {
         src[n++] = a.tail;
         for (int i = 0; i < a.n_tail_lanes; i++) src[n++] = a.tail_lanes[i];
     }
-    int64_t arg[5] = {a.monoid, a.chains, a.n_loops, a.n_lanes, a.tail ? a.n_tail_lanes : -1};
-    return uop_new(a.value->graph, OP_ACCUM, a.value->dtype, 1, src, n, arg, 5);
+    int64_t arg[6] = {a.monoid, a.chains, a.n_loops, a.n_lanes, a.tail ? a.n_tail_lanes : -1, a.is_stepwise};
+    return uop_new(a.value->graph, OP_ACCUM, a.value->dtype, 1, src, n, arg, 6);
 }
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
@@ -94,14 +95,15 @@ static UOp *steps_of(UOp *range, int64_t step) {
     return simplify(uop_binary(OP_IDIV, end, uop_int(g, DT_I32, step)));
 }
 
-static UOp *plan_fold(UOp *u) {
+static UOp *plan_fold(UOp *u, bool is_stepwise) {
     Graph *g = u->graph;
     int n = u->n_src - 1;
     bool ordered = u->arg[0] == MONOID_SUM && dtype_is_float(u->dtype);
     Accum a = {.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_tail_lanes = -1, .value = u->src[0]};
     UOp *const *ranges = u->src + 1, *loops[MAX_RANGES], *lanes[MAX_RANGES], *tail_lanes[MAX_RANGES];
     a.loops = ranges, a.n_loops = n;
-    if ((ordered && a.chains == 1) || has_loops_inside(u->src[0])) return accum_new(a);
+    a.is_stepwise = is_stepwise && ordered;
+    if (a.is_stepwise || (ordered && a.chains == 1) || has_loops_inside(u->src[0])) return accum_new(a);
 
     int64_t total = 1;
     bool all_static = true;
@@ -139,14 +141,15 @@ static UOp *plan_fold(UOp *u) {
     if (full > 0) a.value = uop_substitute(u->src[0], from, to, n_moved);
     a.loops = loops, a.n_loops = n_loops;
     a.lanes = lanes, a.n_lanes = n_lanes;
+    a.is_stepwise = is_stepwise && !a.tail;
     return accum_new(a);
 }
 
 // Halves are summed in f32 and rounded once.
-static UOp *plan_fold_wide(UOp *u) {
-    if (u->dtype != DT_F16 && u->dtype != DT_BF16) return plan_fold(u);
+static UOp *plan_fold_wide(UOp *u, bool is_stepwise) {
+    if (u->dtype != DT_F16 && u->dtype != DT_BF16) return plan_fold(u, is_stepwise);
     UOp *wide = uop_fold((Monoid)u->arg[0], (int)u->arg[1], uop_cast(u->src[0], DT_F32), u->src + 1, u->n_src - 1);
-    return uop_cast(plan_fold(wide), u->dtype);
+    return uop_cast(plan_fold(wide, false), u->dtype);
 }
 
 // ---------------------------------------------------------------- stores
@@ -166,12 +169,11 @@ static int64_t lanes_for(int64_t size, int64_t most) {
 }
 
 // Splits closing range `at` of a store into loop and lanes.
-static UOp *split_store(UOp *store, int at, int64_t lanes, bool loop_last) {
-    UOp *range = store->src[at], *ranges[MAX_RANGES];
-    int64_t size = range_size(range);
+static UOp *split_store_by(UOp *store, int at, UOp *lane, bool loop_last) {
+    UOp *range = store->src[at], *ranges[MAX_RANGES], *outer = uop_int(store->graph, DT_I32, 0);
+    int64_t size = range_size(range), lanes = range_size(lane);
     int n = 0;
     for (int i = 2; i < store->n_src; i++) if (i != at || !loop_last) ranges[n++] = store->src[i];
-    UOp *lane = uop_range_const(store->graph, lanes, RANGE_LANE), *outer = uop_int(store->graph, DT_I32, 0);
     if (size > lanes) {
         outer = uop_range_most(store->graph, steps_of(range, lanes), size / lanes, RANGE_LOOP);
     }
@@ -182,6 +184,10 @@ static UOp *split_store(UOp *store, int at, int64_t lanes, bool loop_last) {
     ranges[n++] = lane;
     UOp *index = uop_substitute(store->src[0], &range, &to, 1), *value = uop_substitute(store->src[1], &range, &to, 1);
     return uop_store(index, value, ranges, n);
+}
+
+static UOp *split_store(UOp *store, int at, int64_t lanes, bool loop_last) {
+    return split_store_by(store, at, uop_range_const(store->graph, lanes, RANGE_LANE), loop_last);
 }
 
 // Whether the end of some loop is data that depends on the range: then it can be neither lanes nor moved inwards.
@@ -244,19 +250,62 @@ static UOp *plan_store(UOp *store) {
     return with_copies(split_store(store, last, lanes_for(range_size(range), STORE_LANES), false), copied);
 }
 
+// ---------------------------------------------------------------- rows that share weights
+
+// Bytes at loop = n, in words of 4 from those at loop = 0.
+static bool lies_at_word(UOp *index, UOp *loop, int64_t n) {
+    int64_t apart;
+    UOp *first = uop_int(loop->graph, DT_I32, 0), *at = uop_int(loop->graph, DT_I32, n);
+    UOp *moved = uop_binary(OP_SUB, uop_substitute(index, &loop, &at, 1), uop_substitute(index, &loop, &first, 1));
+    return uop_is_int_const(simplify(moved), &apart) && apart == n * INTERLEAVED_BYTES;
+}
+
+static bool is_interleaved(void *context, UOp *load, UOp *loop) {
+    (void)context;
+    UOp *index = load->src[0]->src[1];
+    return lies_at_word(index, loop, 1) && lies_at_word(index, loop, INTERLEAVED_ROWS - 1);
+}
+
+// A loop of a store that becomes lanes: made before all others, as expand lets small ids vary fastest.
+typedef struct Rows { UOp *loop, *lane; } Rows;
+
+// The stores that have one, and the folds that depend on it: both as keys.
+static UOpMap find_rows(Arena *arena, const UOpList *order) {
+    UOpMap rows;
+    uop_map_init(&rows, arena);
+    for (size_t k = 0; k < order->len; k++) {
+        UOp *store = order->at[k], *loop = store->op == OP_STORE ? interleave_loop(arena, store, is_interleaved, NULL) : NULL;
+        if (!loop) continue;
+        RangeSets sets = range_sets(arena, store->src[1]);
+        Rows *r = arena_new(arena, sizeof *r);
+        *r = (Rows){loop, uop_range_const(store->graph, lanes_for(range_size(loop), ROW_LANES), RANGE_LANE)};
+        uop_map_put(&rows, store, r);
+        for (size_t i = 0; i < sets.order.len; i++)
+            if (sets.order.at[i]->op == OP_FOLD && range_sets_depends(&sets, sets.order.at[i], loop)) uop_map_put(&rows, sets.order.at[i], r);
+    }
+    return rows;
+}
+
+static UOp *with_row_lanes(UOp *store, const Rows *rows) {
+    int at = 2;
+    while (store->src[at] != rows->loop) at++;
+    return split_store_by(store, at, rows->lane, false);
+}
+
 UOp *axes_plan(UOp *sink, const Target *target) {
     (void)target;
     Arena *arena = graph_arena(sink->graph);
     UOpList order = uop_toposort(arena, sink);
-    UOpMap done;
+    UOpMap done, rows = find_rows(arena, &order);
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k];
         UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
         for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
         UOp *v = uop_with_src(u, src);
-        if (v->op == OP_FOLD) v = plan_fold_wide(v);
-        if (v->op == OP_STORE) v = plan_store(v);
+        const Rows *row = uop_map_get(&rows, u);
+        if (v->op == OP_FOLD) v = plan_fold_wide(v, row != NULL);
+        if (v->op == OP_STORE) v = row ? with_row_lanes(v, row) : plan_store(v);
         uop_map_put(&done, u, v);
     }
     return uop_map_get(&done, sink);

@@ -22,6 +22,8 @@ bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Er
 typedef struct Accum {
     Monoid monoid;
     int chains, n_loops, n_lanes, n_tail_lanes;
+    bool is_stepwise;                  // lanes of other axes fill registers: units are added one after the other, and
+                                       // float chains lie in memory
     UOp *value, *tail;                 // tail: NULL where there is none
     UOp *const *loops, *const *lanes, *const *tail_lanes;
 } Accum;

@@ -7,28 +7,22 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "codegen/codegen.h"
+#include "codegen/expand_private.h"
 #include "ir/bounds.h"
 #include "ir/eval.h"
 
-enum { MAX_LANE_RANGES = 12, TABLE_LANES = 16 };
-
-typedef struct Laned { UOp *value; int n; UOp *lane[MAX_LANE_RANGES]; } Laned;   // lane ranges by falling id
-
-typedef struct Expander { Graph *graph; Arena *arena; UOpMap done, depends; const Target *target; } Expander;
-
-static Laned *expand_node(Expander *x, UOp *u);
+enum { TABLE_LANES = 16 };
 
 // ---------------------------------------------------------------- lane sets
 
-static int lane_count(const Laned *v) {
+int lane_count(const Laned *v) {
     int64_t n = 1;
     for (int i = 0; i < v->n; i++) n *= range_size(v->lane[i]);
     CHECK(n <= UINT16_MAX);
     return (int)n;
 }
 
-static void lanes_insert(Laned *v, UOp *range) {
+void lanes_insert(Laned *v, UOp *range) {
     int at = 0;
     while (at < v->n && range_id(v->lane[at]) > range_id(range)) at++;
     if (at < v->n && v->lane[at] == range) return;
@@ -43,20 +37,23 @@ static void lanes_union(Laned *v, const Laned *other) {
 }
 
 // Value of lane range i of `v` in lane k.
-static int64_t lane_digit(const Laned *v, int k, int i) {
+int64_t lane_digit(const Laned *v, int k, int i) {
     int64_t inner = 1;
     for (int j = i + 1; j < v->n; j++) inner *= range_size(v->lane[j]);
     return k / inner % range_size(v->lane[i]);
 }
 
-static UOp *shuffle(UOp *v, const int64_t *map, int n) {
+UOp *shuffle(UOp *v, const int64_t *map, int n) {
     bool same = n == v->lanes;
     for (int i = 0; i < n && same; i++) same = map[i] == i;
-    return same ? v : uop_new(v->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+    if (same || v->op != OP_SHUFFLE) return same ? v : uop_new(v->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+    int64_t *whole = arena_new(graph_arena(v->graph), (size_t)n * sizeof *whole);   // a shuffle of a shuffle is one
+    for (int i = 0; i < n; i++) whole[i] = v->arg[map[i]];
+    return shuffle(v->src[0], whole, n);
 }
 
 // The value spread over the lanes of `to`, a superset of its own.
-static UOp *spread(Expander *x, const Laned *v, const Laned *to) {
+UOp *spread(Expander *x, const Laned *v, const Laned *to) {
     int n = lane_count(to);
     if (v->n == to->n) return v->value;
     int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
@@ -252,196 +249,6 @@ static Laned expand_store(Expander *x, UOp *u) {
     return out;
 }
 
-// ---------------------------------------------------------------- sums
-
-static UOp *identity(Expander *x, Monoid m, DType dtype, int lanes) {
-    int64_t *bits = arena_new(x->arena, (size_t)lanes * sizeof *bits);
-    UOp *one = dtype_is_float(dtype) ? uop_float(x->graph, dtype, monoid_info[m].float_identity) : NULL;
-    int64_t lo = dtype_info[dtype].lo, hi = dtype_info[dtype].hi, value = monoid_info[m].int_identity;
-    if (!one) one = uop_int(x->graph, dtype, value < lo ? lo : value > hi ? hi : value);
-    if (lanes == 1) return one;
-    for (int i = 0; i < lanes; i++) bits[i] = one->arg[0];
-    return uop_new(x->graph, OP_VCONST, dtype, lanes, NULL, 0, bits, lanes);
-}
-
-// A vector of bytes whose CAST to i32 is u; NULL where there is none.
-static UOp *narrow(UOp *u) {
-    if (u->op == OP_CAST && (u->src[0]->dtype == DT_I8 || u->src[0]->dtype == DT_U8)) return u->src[0];
-    if (u->op == OP_SHUFFLE) {
-        UOp *inner = narrow(u->src[0]);
-        return inner ? shuffle(inner, u->arg, u->n_arg) : NULL;
-    }
-    if (u->op == OP_VCONST || u->op == OP_CONST) {
-        bool fits_u8 = true, fits_i8 = true;
-        for (int i = 0; i < u->n_arg; i++) fits_u8 &= u->arg[i] >= 0 && u->arg[i] < 256, fits_i8 &= u->arg[i] >= -128 && u->arg[i] < 128;
-        if (!fits_u8 && !fits_i8) return NULL;
-        return uop_new(u->graph, u->op, fits_i8 ? DT_I8 : DT_U8, u->lanes, NULL, 0, u->arg, u->n_arg);
-    }
-    return NULL;
-}
-
-// Σ over groups of 4k neighbouring lanes of byte products: DOT4s that leave k lanes a group.
-static UOp *dot_products(Expander *x, UOp *value, int group, int *left) {
-    if (group % 4 || value->dtype != DT_I32) return NULL;
-    UOp *a = NULL, *b = NULL;
-    if (value->op == OP_MUL) a = narrow(value->src[0]), b = narrow(value->src[1]);
-    else {
-        b = narrow(value);
-        if (b) a = identity(x, MONOID_SUM, DT_U8, value->lanes);
-        if (a) {
-            int64_t *ones = arena_new(x->arena, (size_t)value->lanes * sizeof *ones);
-            for (int i = 0; i < value->lanes; i++) ones[i] = 1;
-            a = uop_new(x->graph, OP_VCONST, DT_U8, value->lanes, NULL, 0, ones, value->lanes);
-        }
-    }
-    if (!a || !b) return NULL;
-    if (b->dtype != DT_I8) { UOp *t = a; a = b; b = t; }
-    if (b->dtype != DT_I8) return NULL;
-    *left = group / 4;
-    int lanes = value->lanes / 4;
-    UOp *src[3] = {identity(x, MONOID_SUM, DT_I32, lanes), a, b};
-    UOp *dots = uop_new(x->graph, OP_DOT4, DT_I32, lanes, src, 3, NULL, 0);
-    DERIVED("expand", "products_of_bytes_add_up_by_fours", value, dots);
-    return dots;
-}
-
-// Lanes of `value` reordered so that the own ranges are innermost, in the order outer…, own….
-static UOp *own_last(Expander *x, const Laned *v, const Laned *outer, UOp *const *own, int n_own, int own_count) {
-    Laned all = *outer;
-    for (int i = 0; i < n_own; i++) lanes_insert(&all, own[i]);
-    UOp *wide = spread(x, v, &all);
-    int n_outer = lane_count(outer), n = n_outer * own_count;
-    int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
-    for (int k = 0; k < n; k++) {
-        int rest_outer = k / own_count, rest_own = k % own_count;
-        int64_t from = 0;
-        for (int i = 0; i < all.n; i++) {
-            int64_t digit = -1, inner = 1;
-            for (int j = n_own; j-- > 0;) { if (own[j] == all.lane[i]) digit = rest_own / inner % range_size(own[j]); inner *= range_size(own[j]); }
-            if (digit < 0) for (int j = 0; j < outer->n; j++) if (outer->lane[j] == all.lane[i]) digit = lane_digit(outer, rest_outer, j);
-            from = from * range_size(all.lane[i]) + digit;
-        }
-        map[k] = from;
-    }
-    return shuffle(wide, map, n);
-}
-
-static UOp *combine(Monoid m, UOp *acc, UOp *value) {
-    if (m == MONOID_SUM && dtype_is_float(acc->dtype) && value->op == OP_MUL)
-        return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], acc}, 3, NULL, 0);
-    // The new value first: a NaN there loses against what is known.
-    return uop_new(acc->graph, monoid_info[m].combine, acc->dtype, 1, (UOp *[]){value, acc}, 2, NULL, 0);
-}
-
-static UOp *shuffle_through(UOp *v, const int64_t *map, int n) {
-    if (v->op != OP_MUL || !dtype_is_float(v->dtype)) return shuffle(v, map, n);
-    UOp *src[2] = {shuffle(v->src[0], map, n), shuffle(v->src[1], map, n)};
-    return uop_new(v->graph, OP_MUL, v->dtype, n, src, 2, NULL, 0);
-}
-
-// acc [outer][chains] combined with value [outer][own]: own is cut into runs of `chains`, added one after the other.
-static UOp *accumulate(Expander *x, Monoid m, UOp *acc, UOp *value, int outer, int own, int chains) {
-    UOp *zero = NULL;
-    for (int first = 0; first < own; first += chains) {
-        int64_t *map = arena_new(x->arena, (size_t)(outer * chains) * sizeof *map);
-        int run = own - first < chains ? own - first : chains;
-        UOp *from = value;
-        if (run < chains) {   // missing units: the identity, so that their chains stay as they are
-            zero = identity(x, m, value->dtype, 1);
-            if (m == MONOID_SUM && value->op == OP_MUL && dtype_is_float(value->dtype)) {
-                UOp *pads[2];
-                for (int i = 0; i < 2; i++) pads[i] = uop_new(x->graph, OP_VCAT, value->dtype, 1, (UOp *[]){value->src[i], zero}, 2, NULL, 0);
-                from = uop_new(x->graph, OP_MUL, value->dtype, 1, pads, 2, NULL, 0);
-            } else from = uop_new(x->graph, OP_VCAT, value->dtype, 1, (UOp *[]){value, zero}, 2, NULL, 0);
-        }
-        for (int o = 0; o < outer; o++)
-            for (int c = 0; c < chains; c++) map[o * chains + c] = c < run ? o * own + first + c : outer * own;
-        UOp *units = shuffle_through(from, map, outer * chains);
-        acc = acc ? combine(m, acc, units) : combine(m, identity(x, m, value->dtype, outer * chains), units);
-    }
-    return acc;
-}
-
-static int product_of(UOp *const *ranges, int n) {
-    int64_t p = 1;
-    for (int i = 0; i < n; i++) p *= range_size(ranges[i]);
-    return (int)p;
-}
-
-static int chain_lanes(int own) {
-    int n = 1;
-    while (n < own && n < 16) n *= 2;
-    return n;
-}
-
-static Laned expand_accum(Expander *x, UOp *u) {
-    Accum a = accum_parts(u);
-    const Laned *value = expand_node(x, a.value), *tail = a.tail ? expand_node(x, a.tail) : NULL;
-    Laned outer = {0};
-    for (int i = 0; i < value->n; i++) {
-        bool own = false;
-        for (int j = 0; j < a.n_lanes; j++) own |= a.lanes[j] == value->lane[i];
-        if (!own) lanes_insert(&outer, value->lane[i]);
-    }
-    for (int i = 0; tail && i < tail->n; i++) {
-        bool own = false;
-        for (int j = 0; j < a.n_tail_lanes; j++) own |= a.tail_lanes[j] == tail->lane[i];
-        if (!own) lanes_insert(&outer, tail->lane[i]);
-    }
-    int n_outer = lane_count(&outer), own = product_of(a.lanes, a.n_lanes);
-    UOp *vector = own_last(x, value, &outer, a.lanes, a.n_lanes, own);
-    UOp *acc = NULL;
-    bool exact = !dtype_is_float(u->dtype);
-    int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes ? chain_lanes(own) : 1;
-    if (exact && a.monoid == MONOID_SUM && own > 1) {
-        int left;
-        UOp *dots = dot_products(x, vector, own, &left);
-        if (dots) vector = dots, own = chains = left;
-    }
-    if (a.tail && chains < 16 && !(exact && a.monoid == MONOID_SUM)) chains = 16;
-    if (a.n_loops) {
-        int64_t id = graph_unique(x->graph), lanes = (int64_t)n_outer * chains;
-        UOp *reg = uop_new(x->graph, OP_DEFINE_REG, u->dtype, 1, NULL, 0, (int64_t[]){id, lanes}, 2), *loops[16];
-        UOp *where = uop_index(reg, uop_int(x->graph, DT_I32, 0));
-        UOp *init = uop_store(where, identity(x, a.monoid, u->dtype, (int)lanes), NULL, 0);
-        for (int i = 0; i < a.n_loops; i++) loops[i] = expand_node(x, a.loops[i])->value;
-        UOp *inside[17] = {init};
-        memcpy(inside + 1, loops, (size_t)a.n_loops * sizeof *loops);
-        UOp *now = uop_index(uop_after(reg, inside, a.n_loops + 1), uop_int(x->graph, DT_I32, 0));
-        UOp *old = uop_new(x->graph, OP_LOAD, u->dtype, (int)lanes, &now, 1, NULL, 0);
-        UOp *update = uop_store(where, accumulate(x, a.monoid, old, vector, n_outer, own, chains), NULL, 0);
-        UOp *end_src[18] = {update};
-        memcpy(end_src + 1, loops, (size_t)a.n_loops * sizeof *loops);
-        UOp *end = uop_new(x->graph, OP_END, DT_VOID, 1, end_src, a.n_loops + 1, (int64_t[]){1}, 1);
-        UOp *after = uop_index(uop_after(reg, &end, 1), uop_int(x->graph, DT_I32, 0));
-        acc = uop_new(x->graph, OP_LOAD, u->dtype, (int)lanes, &after, 1, NULL, 0);
-    } else if (own == chains) acc = vector;
-    else acc = accumulate(x, a.monoid, NULL, vector, n_outer, own, chains);
-    if (a.tail) {
-        int tail_own = product_of(a.tail_lanes, a.n_tail_lanes);
-        UOp *rest = own_last(x, tail, &outer, a.tail_lanes, a.n_tail_lanes, tail_own);
-        if (exact && a.monoid == MONOID_SUM) {
-            int left;
-            UOp *dots = dot_products(x, rest, tail_own, &left);
-            if (!dots) dots = rest, left = tail_own;
-            UOp *sums[2] = {acc, dots};
-            int groups[2] = {chains, left};
-            for (int i = 0; i < 2; i++)
-                if (groups[i] > 1) sums[i] = uop_new(x->graph, OP_HFOLD, u->dtype, 1, &sums[i], 1, (int64_t[]){a.monoid, groups[i]}, 2);
-            acc = combine(a.monoid, sums[0], sums[1]);
-            chains = 1;
-        } else {
-            if (a.n_loops == 0 && own < chains) {   // widen to all chains
-                acc = accumulate(x, a.monoid, NULL, vector, n_outer, own, chains);
-            }
-            acc = accumulate(x, a.monoid, acc, rest, n_outer, tail_own, chains);
-        }
-    }
-    Laned out = outer;
-    out.value = chains > 1 ? uop_new(x->graph, OP_HFOLD, u->dtype, 1, &acc, 1, (int64_t[]){a.monoid, chains}, 2) : acc;
-    return out;
-}
-
 // ---------------------------------------------------------------- everything else
 
 static Laned expand_value(Expander *x, UOp *u) {
@@ -464,7 +271,7 @@ static Laned expand_value(Expander *x, UOp *u) {
     return out;
 }
 
-static Laned *expand_node(Expander *x, UOp *u) {
+Laned *expand_node(Expander *x, UOp *u) {
     Laned *known = uop_map_get(&x->done, u);
     if (known) return known;
     Laned *v = arena_new(x->arena, sizeof *v);

@@ -108,7 +108,7 @@ static bool is_guard(const UOp *range) { return range->op == OP_RANGE && !range_
 static UOp *reg_stored(UOp *store) {
     if (store->op != OP_STORE) return NULL;
     UOp *buffer = uop_buffer_of(store->src[0]);
-    return buffer->op == OP_DEFINE_REG ? buffer : NULL;
+    return uop_is_own_memory(buffer) ? buffer : NULL;
 }
 
 static void find_masks(Lines *l, UOpList order) {
@@ -186,7 +186,7 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
 // May u stand before a loop that it does not depend on? A store to memory may not: the loop may have no step. Into a guard
 // only what is no work goes early: other tiles would compute, and read what this one writes, for nothing.
 static bool may_stand_before(UOp *range, UOp *u) {
-    if (is_guard(range)) return u->op == OP_CONST || u->op == OP_DEFINE_REG;
+    if (is_guard(range)) return u->op == OP_CONST || uop_is_own_memory(u);
     return u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(u->op == OP_STORE && !reg_stored(u));
 }
 

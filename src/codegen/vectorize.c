@@ -48,7 +48,7 @@ static bool is_uniform(const UOp *u) {
     return true;
 }
 
-static bool is_broadcast(const UOp *u) { return u->op == OP_SHUFFLE && u->src[0]->lanes == 1; }
+bool is_broadcast(const UOp *u) { return u->op == OP_SHUFFLE && u->src[0]->lanes == 1; }
 
 UOp *broadcast(Splitter *s, UOp *scalar, int n) {
     if (n == 1) return scalar;
@@ -119,6 +119,12 @@ static UOp *runs(Splitter *s, UOp *u, int a, int b, int native) {
     return join(s, parts.at, (int)parts.len);
 }
 
+// Offsets of a load count elements of the buffer's type, its lanes elements of the load's type.
+static int64_t lane_step(const UOp *u, DType dtype) {
+    DType held = u->src[0]->dtype;
+    return dtype_bytes(dtype) / dtype_bytes(held) > 1 ? dtype_bytes(dtype) / dtype_bytes(held) : 1;
+}
+
 static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     const int64_t *map = u->arg + a;
     int n = b - a;
@@ -133,8 +139,10 @@ static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     if (same) return broadcast(s, piece(s, v, (int)lo, (int)lo + 1), n);
     if (rising) return piece(s, v, (int)lo, (int)hi + 1);
     if (v->op == OP_LOAD && v->n_arg) {
-        int64_t *offset = arena_new(s->arena, (size_t)n * sizeof *offset);
-        for (int i = 0; i < n; i++) offset[i] = v->arg[map[i]];
+        int64_t *offset = arena_new(s->arena, (size_t)n * sizeof *offset), step = lane_step(v, v->dtype);
+        bool follow = true;
+        for (int i = 0; i < n; i++) offset[i] = v->arg[map[i]], follow &= offset[i] == offset[0] + i * step;
+        if (follow) return piece(s, uop_new(s->graph, OP_LOAD, v->dtype, n, v->src, v->n_src, offset, n), 0, n);
         UOp *near = piece_near(s, v, offset, n);
         if (near) return near;
     }
@@ -165,12 +173,6 @@ UOp *offset_index(Splitter *s, UOp *index, int64_t offset) {
     UOp *base = piece(s, index, 0, 1);
     if (!offset) return base;
     return uop_index(base->src[0], uop_binary(OP_ADD, base->src[1], uop_int(s->graph, base->src[1]->dtype, offset)));
-}
-
-// Offsets of a load count elements of the buffer's type, its lanes elements of the load's type.
-static int64_t lane_step(const UOp *u, DType dtype) {
-    DType held = u->src[0]->dtype;
-    return dtype_bytes(dtype) / dtype_bytes(held) > 1 ? dtype_bytes(dtype) / dtype_bytes(held) : 1;
 }
 
 static UOp *piece_load(Splitter *s, UOp *u, int a, int b) {
@@ -388,88 +390,11 @@ static void unsigned_first(Splitter *s, UOp **src) {
     src[2] = uop_where(is_negative, uop_unary(OP_NEG, b), b);
 }
 
-// ---------------------------------------------------------------- bit fields of bytes
-
-// ((x >> down) & mask) << up on bytes, each part optional, with constants a lane: x moved by down − up, and what of it
-// is kept. Of the three ops at most `depth` are taken together. False: u is no such field.
-typedef struct Field { UOp *x; int moved[64], kept[64]; } Field;
-
 bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out) {
     UOp *v = piece(s, u, a, b);
     if (!is_constant(v)) return false;
     for (int i = 0; i < b - a; i++) out[i] = v->arg[v->lanes == 1 ? 0 : i];
     return true;
-}
-
-static bool field_of(Splitter *s, UOp *u, int a, int b, int depth, Field *f) {
-    int64_t up[64] = {0}, down[64] = {0}, mask[64];
-    int n = b - a;
-    for (int i = 0; i < n; i++) mask[i] = UINT8_MAX;
-    f->x = u;
-    if (f->x->op == OP_SHL) {
-        if (!constants_of(s, f->x->src[1], a, b, up)) return false;
-        f->x = f->x->src[0], depth--;
-    }
-    if (depth > 0 && f->x->op == OP_AND && constants_of(s, f->x->src[1], a, b, mask)) f->x = f->x->src[0], depth--;
-    if (depth > 0 && f->x->op == OP_SHR && constants_of(s, f->x->src[1], a, b, down)) f->x = f->x->src[0];
-    for (int i = 0; i < n; i++) {
-        if (up[i] < 0 || up[i] > 7 || down[i] < 0 || down[i] > 7) return false;
-        f->moved[i] = (int)(down[i] - up[i]);
-        f->kept[i] = (int)((mask[i] & UINT8_MAX >> down[i]) << up[i] & UINT8_MAX);
-    }
-    return true;
-}
-
-// One shift of wider lanes, each with its own amount: what comes in from a neighbouring byte is not kept. NULL where
-// directions differ, or amounts within a wide lane.
-static UOp *field_by_shift(Splitter *s, const Field *f, UOp *x, int n) {
-    DType wide = n % 16 ? DT_U16 : DT_U64;
-    int step = dtype_bytes(wide), most = 0, least = 0;
-    bool all_kept = true;
-    int64_t amount[32], kept[64];
-    for (int i = 0; i < n; i++) {
-        if (f->moved[i] != f->moved[n % 16 ? 0 : i / step * step]) return NULL;
-        if (f->moved[i] > most) most = f->moved[i];
-        if (f->moved[i] < least) least = f->moved[i];
-        amount[i / step] = f->moved[i] < 0 ? -f->moved[i] : f->moved[i];
-        kept[i] = f->kept[i];
-        all_kept &= kept[i] == UINT8_MAX;
-    }
-    if (most && least) return NULL;
-    if (most || least) {
-        UOp *lanes = uop_new(s->graph, OP_BITCAST, wide, n / step, &x, 1, NULL, 0), *by = vconst(s, wide, amount, n / step);
-        UOp *moved = uop_new(s->graph, most ? OP_SHR : OP_SHL, wide, n / step, (UOp *[]){lanes, by}, 2, NULL, 0);
-        x = uop_new(s->graph, OP_BITCAST, DT_U8, n, &moved, 1, NULL, 0);
-    }
-    return all_kept ? x : uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){x, vconst(s, DT_U8, kept, n)}, 2, NULL, 0);
-}
-
-// Fields of one bit: that bit is tested, whatever its place. NULL where a field is wider.
-static UOp *field_by_test(Splitter *s, const Field *f, UOp *x, int n) {
-    int64_t bit[64], kept[64], zero[64] = {0};
-    for (int i = 0; i < n; i++) {
-        if (!f->kept[i] || f->kept[i] & (f->kept[i] - 1)) return NULL;
-        kept[i] = f->kept[i];
-        bit[i] = f->moved[i] < 0 ? f->kept[i] >> -f->moved[i] : f->kept[i] << f->moved[i];
-    }
-    UOp *bits = vconst(s, DT_U8, bit, n);
-    UOp *own = uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){x, bits}, 2, NULL, 0);
-    UOp *is_set = uop_new(s->graph, OP_EQ, DT_BOOL, n, (UOp *[]){own, bits}, 2, NULL, 0);
-    return uop_where(is_set, vconst(s, DT_U8, kept, n), vconst(s, DT_U8, zero, n));
-}
-
-static UOp *piece_field(Splitter *s, UOp *u, int a, int b) {
-    int n = b - a;
-    Field f;
-    if (u->op != OP_AND && u->op != OP_SHL && u->op != OP_SHR) return NULL;
-    if (u->dtype != DT_U8 || n < 4 || n > s->target->vector_bytes) return NULL;
-    for (int depth = 3; depth > 0; depth--) {
-        if (!field_of(s, u, a, b, depth, &f) || f.x == u) return NULL;
-        UOp *x = piece(s, f.x, a, b), *field = field_by_shift(s, &f, x, n);
-        if (!field) field = field_by_test(s, &f, x, n);
-        if (field) return field;
-    }
-    return NULL;
 }
 
 // ---------------------------------------------------------------- small integers in wide lanes

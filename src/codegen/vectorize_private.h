@@ -23,6 +23,12 @@ UOp *offset_index(Splitter *s, UOp *index, int64_t offset);
 // Lanes [a, b) of a vector of constants. False: u is none.
 bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out);
 
+bool is_broadcast(const UOp *u);                    // one scalar in all lanes
+
+// fields.c
+// Lanes [a, b) of a bit field of bytes. NULL: u is none that a shift of wide lanes makes.
+UOp *piece_field(Splitter *s, UOp *u, int a, int b);
+
 // near.c
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);

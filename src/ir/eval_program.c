@@ -53,7 +53,7 @@ static bool cells_make(Maker *k, UOp *u) {
                     (long long)u->arg[0], (long long)u->arg[1], dtype_info[u->dtype].name);
     int64_t count = u->arg[1] * u->lanes;
     c->nbytes = count * width;
-    c->bytes = u->op == OP_DEFINE_LOCAL ? arena_alloc(k->arena, (size_t)c->nbytes) : NULL;
+    c->bytes = u->op != OP_DEFINE_REG ? arena_alloc(k->arena, (size_t)c->nbytes) : NULL;
     c->numbers = u->op == OP_DEFINE_REG ? arena_alloc(k->arena, (size_t)count * sizeof *c->numbers) : NULL;
     if (!c->bytes && !c->numbers)
         return fail(k->err, LATHE_NO_MEMORY, "linear program: no memory for %lld elements", (long long)count);
@@ -241,7 +241,7 @@ static bool make_node(Maker *k, UOp *u) {
     case OP_SPECIAL: return make_special(k, u, in);
     case OP_RANGE: return make_range(k, u, in);
     case OP_END: return make_end(k, u, in);
-    case OP_DEFINE_REG: case OP_DEFINE_LOCAL: return make_define(k, u, in);
+    case OP_DEFINE_REG: case OP_DEFINE_ARRAY: case OP_DEFINE_LOCAL: return make_define(k, u, in);
     case OP_LOAD: return make_load(k, u, in);
     case OP_STORE: return make_store(k, u, in);
     default: return make_elementwise(k, u, in);

@@ -269,6 +269,8 @@ UOp *uop_buffer_of(const UOp *index) {
     return buffer;
 }
 
+bool uop_is_own_memory(const UOp *buffer) { return buffer->op == OP_DEFINE_REG || buffer->op == OP_DEFINE_ARRAY; }
+
 UOp *uop_load(UOp *index, DType dtype, UOp *valid) {
     return uop_new(index->graph, OP_LOAD, dtype, 1, (UOp *[]){index, valid}, valid ? 2 : 1, NULL, 0);
 }

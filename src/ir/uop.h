@@ -87,6 +87,7 @@ UOp *uop_range_most(Graph *g, UOp *end, int64_t most, RangeKind kind);   // end:
 UOp *uop_fold(Monoid monoid, int chains, UOp *value, UOp *const *ranges, int n_ranges);
 UOp *uop_index(UOp *buffer, UOp *index);
 UOp *uop_buffer_of(const UOp *index);                    // the memory that an INDEX is of, behind what it waits for
+bool uop_is_own_memory(const UOp *buffer);                // DEFINE_REG and DEFINE_ARRAY: what only its own statement touches
 UOp *uop_load(UOp *index, DType dtype, UOp *valid);      // valid may be NULL; dtype may be wider than the buffer's bytes
 UOp *uop_store(UOp *index, UOp *value, UOp *const *ranges, int n_ranges);
 UOp *uop_after(UOp *value, UOp *const *deps, int n_deps);

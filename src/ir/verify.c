@@ -86,7 +86,7 @@ static const char *index_problem(UOp *const *src) {
     const UOp *b = src[0];
     while (b->op == OP_AFTER) b = b->src[0];
     if (b->op != OP_BUFFER && b->op != OP_PARAM && b->op != OP_DEFINE_LOCAL &&
-        b->op != OP_DEFINE_REG)
+        b->op != OP_DEFINE_REG && b->op != OP_DEFINE_ARRAY)
         return "the first source is no buffer";
     return dtype_is_int(src[1]->dtype) ? NULL : "the index is no integer";
 }
@@ -191,7 +191,8 @@ static bool ids_ok(const UOpList *order, GraphStage stage, Error *err) {
     map_init(&seen, arena);
     for (size_t k = 0; ok && k < order->len; k++) {
         UOp *u = order->at[k];
-        if (u->op != OP_RANGE && u->op != OP_DEFINE_LOCAL && u->op != OP_DEFINE_REG && u->op != OP_PARAM && u->op != OP_BUFFER)
+        if (u->op != OP_RANGE && u->op != OP_DEFINE_LOCAL && u->op != OP_DEFINE_REG && u->op != OP_DEFINE_ARRAY && u->op != OP_PARAM &&
+            u->op != OP_BUFFER)
             continue;
         int64_t key[2] = {u->op == OP_RANGE ? 0 : u->op == OP_PARAM || u->op == OP_BUFFER ? 1 : 2, u->arg[0]};
         const UOp *other = map_get(&seen, key, sizeof key);

@@ -147,11 +147,11 @@ static bool statement_ok(Arena *arena, UOp *statement, const UOpMap *stored, con
         if (u->op == OP_LOAD) {
             UOp *buffer = uop_buffer_of(u->src[0]), *last = uop_map_get(stored, buffer);
             if (last && !load_waits(u, last)) return verify_wrong(err, stage, u, "does not wait for the store before it");
-            if (!last && buffer->op != OP_DEFINE_REG && uop_map_get(own, buffer))
+            if (!last && !uop_is_own_memory(buffer) && uop_map_get(own, buffer))
                 return verify_wrong(err, stage, u, "reads what its own statement stores");
         }
         // What a load waits for is another statement, but a register's stores are part of the value.
-        int n = u->op == OP_AFTER && base->op != OP_DEFINE_REG ? 1 : u->n_src;
+        int n = u->op == OP_AFTER && !uop_is_own_memory(base) ? 1 : u->n_src;
         for (int i = 0; i < n; i++) vec_push(arena, &stack, u->src[i]);
     }
     return true;

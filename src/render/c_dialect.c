@@ -154,8 +154,46 @@ static void dot_text(TextBuilder *out, const char *form, const char *moved) {
     }
 }
 
+// Sums of pairs of several dot products in a row are added as numbers of 16 bits, as many as cannot pass them, and widened
+// once. The last of a chain takes the ones before it; those are then read by nobody, and compilers drop them.
+enum { MOST_PAIRS = 8 };
+static bool pairs_in_a_row(TextBuilder *out, const UOp *u, UOp **operands) {
+    static const struct { int lanes; const char *madd, *maddubs; } forms[] = {
+        {4, "__builtin_ia32_pmaddwd128", "__builtin_ia32_pmaddubsw128((c8x16)$%c, (c8x16)$%c)"},
+        {8, "__builtin_ia32_pmaddwd256", "__builtin_ia32_pmaddubsw256((c8x32)$%c, (c8x32)$%c)"},
+    };
+    const UOp *chain[64];
+    int n = 0;
+    for (const UOp *v = u; v->op == OP_DOT4 && n < 64; v = v->src[0]) {
+        if (v->src[1]->dtype != DT_U8 || v->lanes != u->lanes || sign_moved(v)) break;
+        chain[n++] = v;
+    }
+    int64_t each = n ? 2 * largest(u->src[1]) * largest(u->src[2]) : INT16_MAX;
+    int most = each ? (int)(INT16_MAX / each) : MOST_PAIRS, taken;
+    if (most > MOST_PAIRS) most = MOST_PAIRS;
+    if (n < 2 || most < 2 || (taken = (n - 1) % most + 1) < 2) return false;
+    for (int i = 0; i < taken; i++)
+        if (2 * largest(chain[i]->src[1]) * largest(chain[i]->src[2]) > each) return false;
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        if (forms[f].lanes != u->lanes) continue;
+        operands[0] = chain[taken - 1]->src[0];
+        builder_printf(out, "($0 + %s(", forms[f].madd);
+        for (int i = taken; i-- > 0;) {
+            int at = 1 + 2 * (taken - 1 - i);
+            operands[at] = chain[i]->src[1], operands[at + 1] = chain[i]->src[2];
+            builder_printf(out, "(i16x%d)", 2 * u->lanes);
+            builder_printf(out, forms[f].maddubs, '0' + at, '0' + at + 1);
+            builder_cstring(out, i ? " + " : ", ");
+        }
+        builder_printf(out, "((i16x%d){0} + 1)))", 2 * u->lanes);
+        return true;
+    }
+    return false;
+}
+
 static bool dot_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
     const char *second = "$2";
+    if (t->dot == DOT_PAIRS && pairs_in_a_row(out, u, operands)) return true;
     UOp *x = u->lanes == 4 || u->lanes == 8 ? sign_moved(u) : NULL;
     if (x && t->has_byte_shuffle) {
         operands[2] = u->src[2]->src[2], operands[3] = x;

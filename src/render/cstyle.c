@@ -46,6 +46,11 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         indent(r);
         builder_printf(&r->out, "%s r%lld;\n", type_name(r, u, (int)u->arg[1]), (long long)u->arg[0]);
         return;
+    case OP_DEFINE_ARRAY:
+        uop_map_put(&r->names, u, (void *)(uintptr_t)arena_printf(r->arena, "a%lld", (long long)u->arg[0]));
+        indent(r);
+        builder_printf(&r->out, "%s a%lld[%lld] __attribute__((aligned(64)));\n", element_name(r, (DType)u->dtype), (long long)u->arg[0], (long long)u->arg[1]);
+        return;
     case OP_STORE: indent(r); builder_cstring(&r->out, store_text(r, u)); return;
     case OP_PREFETCH:
         if (!r->dialect->prefetch) return;

@@ -74,6 +74,25 @@ static const char *shuffle_lane(Renderer *r, UOp *u, int k) {
     return v->op == OP_VCAT ? cat_lane(r, v, (int)u->arg[k]) : literal_lane(r, v, v->lanes == 1 ? 0 : (int)u->arg[k]);
 }
 
+// A shuffle of bytes of one vector that keeps words together, as one of words: what all compilers do by one instruction.
+// NULL where it does not.
+static const char *words_text(Renderer *r, UOp *u) {
+    UOp *v = u->src[0];
+    int64_t word[32];
+    int n = u->lanes / 4;
+    if (dtype_bytes(u->dtype) != 1 || u->dtype == DT_BOOL || u->lanes % 4 || n < 2 || n > 32 || v->lanes % 4 || v->op == OP_VCAT) return NULL;
+    for (int i = 0; i < u->lanes; i++) {
+        if (i % 4 ? u->arg[i] != u->arg[i - 1] + 1 : u->arg[i] % 4 != 0) return NULL;
+        word[i / 4] = u->arg[i] / 4;
+    }
+    const char *from = same_bits_lanes(r, vector_name(r, element_name(r, DT_U32), v->lanes / 4), value_name(r, v));
+    TextBuilder places = builder(r->arena);
+    for (int i = 0; i < n; i++) builder_printf(&places, ", %d", (int)word[i]);
+    const char *text = template_filled(r->arena, r->dialect->shuffle_ints, "0", from, "1", from, "places", builder_cstr(&places), "type",
+                                       vector_name(r, element_name(r, DT_U32), n), "floats", vector_name(r, element_name(r, DT_F32), v->lanes / 4));
+    return same_bits_lanes(r, type_name(r, u, u->lanes), text);
+}
+
 static const char *shuffle_text(Renderer *r, UOp *u) {
     UOp *v = u->src[0];
     if (u->lanes == 1) {   // a scalar bool is 0 or 1, a mask's lane 0 or −1
@@ -81,6 +100,8 @@ static const char *shuffle_text(Renderer *r, UOp *u) {
         return u->dtype == DT_BOOL ? arena_printf(r->arena, "(%s & 1)", lane) : lane;
     }
     if (!r->dialect->shuffle) return lanes_literal(r, u, shuffle_lane);
+    const char *words = words_text(r, u);
+    if (words) return words;
     if (is_pair(v) && v->dtype != DT_BOOL) return shuffle_two(r, u, v->src[0]->lanes, value_name(r, v->src[0]), value_name(r, v->src[1]), u->arg);
     if (v->lanes == 1 || v->op == OP_VCAT) return lanes_literal(r, u, shuffle_lane);
     return shuffle_two(r, u, v->lanes, value_name(r, v), value_name(r, v), u->arg);
@@ -251,6 +272,8 @@ const char *value_text(Renderer *r, UOp *u) {
         bool is_uniform = u->src[1]->op == OP_VCONST;
         for (int i = 1; is_uniform && i < u->src[1]->n_arg; i++) is_uniform = u->src[1]->arg[i] == u->src[1]->arg[0];
         const char *amount = is_uniform ? lane_of(r, u->src[1], 0) : value_name(r, u->src[1]);
+        if (u->src[1]->op == OP_SHUFFLE && u->src[1]->src[0]->lanes == 1)   // one amount that is data
+            amount = arena_printf(r->arena, "(%s)%s", element_name(r, (DType)u->dtype), value_name(r, u->src[1]->src[0]));
         return arena_printf(r->arena, "(%s)(%s %s %s)", type_name(r, u, u->lanes), value_name(r, u->src[0]), op_info[u->op].pattern, amount);
     }
     case OP_LT: case OP_EQ: case OP_NE: case OP_AND: case OP_OR: case OP_XOR:

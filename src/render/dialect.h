@@ -6,7 +6,7 @@
 #include "ir/target.h"
 #include "ir/uop.h"
 
-enum { DIALECT_OPERANDS = 4 };
+enum { DIALECT_OPERANDS = 17 };   // $0 … $9, then the characters behind 9
 
 typedef struct Dialect {
     const char *name;

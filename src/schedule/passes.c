@@ -39,5 +39,7 @@ bool schedule_kernels(Schedule *s, KernelList *out, Error *err) {
     *out = schedule_fuse(s);
     TRY(check_kernels(out, "fuse", err));
     *out = schedule_sections(s, *out);
-    return check_kernels(out, "sections", err);
+    TRY(check_kernels(out, "sections", err));
+    schedule_interleave(s, out);
+    return check_kernels(out, "interleave", err);
 }

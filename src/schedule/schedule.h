@@ -58,6 +58,9 @@ KernelList schedule_fuse(Schedule *s);
 // sections.c: kernels that do not wait for each other become one.
 KernelList schedule_sections(Schedule *s, KernelList kernels);
 
+// interleave.c: rows that are multiplied with the same weights lie side by side.
+void schedule_interleave(Schedule *s, KernelList *kernels);
+
 // passes.c: all of these in their order, each checked where that is wanted (ir/verify).
 bool schedule_kernels(Schedule *s, KernelList *out, Error *err) MUST_CHECK;
 

@@ -143,7 +143,7 @@ static void test_kernel_nodes(void **state) {
     UOp *place = uop_cast(lanes[0], DT_I32);
     assert_bounds(uop_new(g, OP_LOOKUP, DT_I32, 1, (UOp *[]){v, place}, 2, NULL, 0), -1, 9);
     UOp *accum[4] = {k, ragged, r, uop_int(g, DT_I32, -2)};
-    assert_bounds(uop_new(g, OP_ACCUM, DT_I32, 1, accum, 4, (int64_t[]){MONOID_SUM, 1, 1, 1, 0}, 5),
+    assert_bounds(uop_new(g, OP_ACCUM, DT_I32, 1, accum, 4, (int64_t[]){MONOID_SUM, 1, 1, 1, 0, 0}, 6),
                   -2, 3 * 800 - 2);
     arena_destroy(arena);
 }

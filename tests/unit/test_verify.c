@@ -208,12 +208,12 @@ static void test_forms(void **state) {
                         "the condition is no bool");
     assert_string_equal(form(OP_STORE, DT_VOID, (UOp *[]){x->src[0], x, i}, 3, NULL, 0),
                         "closes something that is no range");
-    assert_string_equal(form(OP_ACCUM, DT_F32, (UOp *[]){x, r}, 2, (int64_t[]){0, 1, 2, 0, -1}, 5),
+    assert_string_equal(form(OP_ACCUM, DT_F32, (UOp *[]){x, r}, 2, (int64_t[]){0, 1, 2, 0, -1, 0}, 6),
                         "counts of ranges that do not fit the sources");
-    assert_string_equal(form(OP_ACCUM, DT_F32, (UOp *[]){x, r}, 2, (int64_t[]){0, 1, 1, 0, -1}, 5),
+    assert_string_equal(form(OP_ACCUM, DT_F32, (UOp *[]){x, r}, 2, (int64_t[]){0, 1, 1, 0, -1, 0}, 6),
                         "");
     assert_string_equal(
-        form(OP_ACCUM, DT_F32, (UOp *[]){x, r, i, r}, 4, (int64_t[]){0, 1, 1, 0, 1}, 5),
+        form(OP_ACCUM, DT_F32, (UOp *[]){x, r, i, r}, 4, (int64_t[]){0, 1, 1, 0, 1, 0}, 6),
         "types of value and tail differ");
     assert_string_equal(form(OP_DOT4, DT_I32, (UOp *[]){i, i, i}, 3, NULL, 0),
                         "needs 4 lanes for each sum");
