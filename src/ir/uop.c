@@ -50,7 +50,7 @@ struct Graph {
     UOp **slots;            // open addressing, a power of two
     size_t n_slots, len;
     int64_t next_unique;
-    uint64_t n_visits;      // even: the last walk over the graph
+    uint64_t n_visits;      // the largest number that a walk over the graph gave
 };
 
 Graph *graph_create(Arena *arena) {
@@ -292,4 +292,5 @@ UOp *uop_after(UOp *value, UOp *const *deps, int n_deps) {
 
 UOp *uop_sink(Graph *g, UOp *const *stmts, int n) { return uop_new(g, OP_SINK, DT_VOID, 1, stmts, n, NULL, 0); }
 
-uint64_t graph_visits(Graph *g) { return g->n_visits += 2; }
+uint64_t graph_visits(Graph *g) { return ++g->n_visits; }
+void graph_visited(Graph *g, size_t n) { g->n_visits += n; }

@@ -55,7 +55,7 @@ struct UOp {
     int16_t ndim;           // of shape; kernel-level nodes have shape []
     uint32_t id;            // order of creation in the graph
     uint64_t hash;
-    uint64_t visit;         // the last walk that came here (graph_visits)
+    uint64_t visit;         // the last walk that came here, and as which node (graph_visits)
     UOp *const *src;
     const int64_t *arg;
     const int64_t *shape;
@@ -67,7 +67,8 @@ Graph *graph_create(Arena *arena);                 // lives as long as the arena
 Arena *graph_arena(Graph *g);
 int64_t graph_unique(Graph *g);                    // ids for RANGE, DEFINE_LOCAL, DEFINE_REG, BUFFER
 size_t graph_size(const Graph *g);                 // nodes made so far
-uint64_t graph_visits(Graph *g);                   // a number above all that nodes hold in `visit`, and one more for the walk's use
+uint64_t graph_visits(Graph *g);                   // a number above all that nodes hold in `visit`
+void graph_visited(Graph *g, size_t n);            // the walk that took it gave nodes the n numbers behind it
 
 UOp *uop_new(Graph *g, Op op, DType dtype, int lanes, UOp *const *src, int n_src, const int64_t *arg, int n_arg);
 UOp *uop_with_src(UOp *u, UOp *const *src);        // same op and arg; dtype and shape inferred anew
@@ -116,6 +117,7 @@ UOpList uop_free_ranges(Arena *arena, UOp *root);
 
 typedef struct UOpMap { UOp **keys; void **values; size_t len, cap; Arena *arena; } UOpMap;   // keyed by pointer
 void uop_map_init(UOpMap *m, Arena *arena);
+void uop_map_reserve(UOpMap *m, size_t len);             // room for so many keys in all
 void *uop_map_get(const UOpMap *m, const UOp *key);
 void uop_map_put(UOpMap *m, UOp *key, void *value);
 
