@@ -44,6 +44,7 @@ const Device *engine_device(const Engine *e) { return e->device; }
 int engine_threads(const Engine *e) { return e->device->threads(e->state); }
 const Target *engine_target(const Engine *e) { return &e->target; }
 int engine_generated_count(const Engine *e) { return e->n_generated; }
+int engine_scheduled_count(const Engine *e) { return e->n_scheduled; }
 double engine_compile_seconds(const Engine *e) { return (double)e->compile_us / 1e6; }
 
 static bool buffer_add(Engine *e, Buffer b, int64_t *id) {

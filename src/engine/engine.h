@@ -48,6 +48,7 @@ int step_stage_count(const Step *step);
 StageInfo step_stage(const Step *step, int i);
 int step_distinct_count(const Step *step);
 int engine_generated_count(const Engine *engine);                     // kernels that went through codegen: neither known nor kept by an earlier run
+int engine_scheduled_count(const Engine *engine);                     // steps that were scheduled: no earlier run kept their tables
 double engine_compile_seconds(const Engine *engine);                  // spent in schedule, codegen and the compiler so far
 // Runs once with a time for each stage (step_stage_count entries, µs).
 bool step_run_timed(Step *step, uint64_t *stage_us, Error *err) MUST_CHECK;

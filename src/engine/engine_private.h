@@ -13,6 +13,8 @@ typedef struct Compiled {
     Arena *arena;              // holds the linear program where the device runs that; else NULL
     UOpList linear;
     const char *name, *source;
+    const void *key;           // canonical
+    size_t key_bytes;
     int n_params;
     int64_t traffic;           // bytes of its buffers that it touches; 0: not known yet
     Program *program;          // NULL until its batch is compiled
@@ -25,13 +27,16 @@ struct Engine {
     Arena *arena;
     VEC(Buffer) buffers;       // by id
     Map programs;              // canonical key → Compiled *
-    SourceCache *sources;      // NULL: every new kernel goes through codegen
+    SourceCache *sources;      // NULL: every step is scheduled, every new kernel goes through codegen
     VEC(Compiled *) compiled;
     uint64_t compile_us;
     int n_generated;           // kernels that went through codegen
+    int n_scheduled;           // steps that went through schedule
 };
 
 // program.c. kernel → Compiled, known or new; new ones are compiled by program_batch. own: the arena that the kernel
 // lies on; a new Compiled may take it over (then *own is NULL).
 bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled **out, Error *err) MUST_CHECK;
+// The same for the key of a kernel that this engine met, or whose text an earlier run kept; NULL: neither.
+Compiled *program_known(Engine *e, Arena *arena, const void *key, size_t key_bytes, int n_params);
 bool program_batch(Engine *e, Error *err) MUST_CHECK;

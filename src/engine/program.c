@@ -9,34 +9,55 @@
 #include "ir/textform.h"
 #include "render/cstyle.h"
 
-bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled **out, Error *err) {
-    *out = map_get(&e->programs, kernel->key, kernel->key_bytes);
-    if (*out) return true;
-    Arena *arena = *own;
+static Compiled *program_new(Engine *e, const void *key, size_t key_bytes, int n_params) {
     Compiled *c = arena_new(e->arena, sizeof *c);
-    *c = (Compiled){.n_params = kernel->n_slots};
     // The name is part of the text, so it must not depend on what else was compiled.
-    c->name = arena_printf(e->arena, "k%016llx", (unsigned long long)hash_bytes(kernel->key, kernel->key_bytes, 1));
-    if (setting_int(SETTING_DEBUG) >= 3)
-        fprintf(stderr, "-- kernel %s\n%s\n", c->name, textform_expression(arena, kernel->sink, 40));
+    *c = (Compiled){.n_params = n_params,
+                    .name = arena_printf(e->arena, "k%016llx", (unsigned long long)hash_bytes(key, key_bytes, 1))};
+    return c;
+}
+
+static void program_add(Engine *e, const void *key, size_t key_bytes, Compiled *c) {
+    map_put(&e->programs, key, key_bytes, c);
+    c->key = e->programs.entries[e->programs.len - 1].key, c->key_bytes = key_bytes;
+    vec_push(e->arena, &e->compiled, c);
+}
+
+static SealKey source_key(const Engine *e, Arena *arena, const void *key, size_t key_bytes) {
     TextBuilder what = builder(arena);
     builder_printf(&what, "%s %s\n", e->device->name, e->target.name);
-    builder_append(&what, kernel->key, kernel->key_bytes);
-    SealKey key = source_cache_key(e->sources, arena, (Text){what.at, what.len});
-    c->source = source_cache_get(e->sources, arena, key);
-    if (!c->source) {
-        TRY(codegen(arena, kernel->sink, &e->target, &c->linear, err));
-        e->n_generated++;
-        if (e->device->dialect) c->source = render(arena, c->name, &c->linear, e->device->dialect, &e->target);
-        if (c->source) source_cache_put(e->sources, arena, key, c->source);
+    builder_append(&what, key, key_bytes);
+    return source_cache_key(e->sources, arena, builder_view(&what));
+}
+
+Compiled *program_known(Engine *e, Arena *arena, const void *key, size_t key_bytes, int n_params) {
+    Text source;
+    Compiled *c = map_get(&e->programs, key, key_bytes);
+    if (c || !source_cache_get(e->sources, arena, source_key(e, arena, key, key_bytes), &source)) return c;
+    c = program_new(e, key, key_bytes, n_params);
+    c->source = text_cstr(e->arena, source);
+    program_add(e, key, key_bytes, c);
+    return c;
+}
+
+bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled **out, Error *err) {
+    Arena *arena = *own;
+    *out = program_known(e, arena, kernel->key, kernel->key_bytes, kernel->n_slots);
+    if (*out) return true;
+    UOpList linear;
+    Compiled *c = *out = program_new(e, kernel->key, kernel->key_bytes, kernel->n_slots);
+    if (setting_int(SETTING_DEBUG) >= 3)
+        fprintf(stderr, "-- kernel %s\n%s\n", c->name, textform_expression(arena, kernel->sink, 40));
+    TRY(codegen(arena, kernel->sink, &e->target, &linear, err));
+    e->n_generated++;
+    if (e->device->dialect) {
+        Text source = text_of(render(arena, c->name, &linear, e->device->dialect, &e->target));
+        source_cache_put(e->sources, arena, source_key(e, arena, kernel->key, kernel->key_bytes), source);
+        c->source = text_cstr(e->arena, source);
+        if (setting_int(SETTING_DEBUG) >= 4) fprintf(stderr, "%s\n", strstr(c->source, "void k"));
     }
-    if (c->source && setting_int(SETTING_DEBUG) >= 4) fprintf(stderr, "%s\n", strstr(c->source, "void k"));
-    if (c->source) c->source = arena_copy(e->arena, c->source, strlen(c->source) + 1);
-    if (e->device->runs_linear) c->arena = arena, *own = NULL;   // else the next kernel works in the same memory
-    else c->linear = (UOpList){0};
-    map_put(&e->programs, kernel->key, kernel->key_bytes, c);
-    vec_push(e->arena, &e->compiled, c);
-    *out = c;
+    program_add(e, kernel->key, kernel->key_bytes, c);
+    if (e->device->runs_linear) c->linear = linear, c->arena = arena, *own = NULL;   // else the next kernel works in the same memory
     return true;
 }
 

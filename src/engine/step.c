@@ -7,7 +7,7 @@
 
 #include "base/os.h"
 #include "base/settings.h"
-#include "engine/engine_private.h"
+#include "engine/step_table.h"
 
 struct Step {
     Engine *engine;
@@ -69,11 +69,13 @@ static void find_barriers(Builder *b, Arena *arena) {
     }
 }
 
+// ---------------------------------------------------------------- the table
+
 // Offsets of the temporaries that are not outputs; outputs get buffers of the engine.
-static bool place_temps(Builder *b, Step *s, int64_t *offset, Error *err) {
+static int64_t place_temps(Builder *b, Arena *arena, int64_t *offset) {
     int n = (int)b->schedule.temps.len;
-    int64_t *nbytes = arena_new(s->arena, (size_t)(n + 1) * sizeof *nbytes);
-    int *first = arena_new(s->arena, (size_t)(n + 1) * sizeof *first), *last = arena_new(s->arena, (size_t)(n + 1) * sizeof *last);
+    int64_t *nbytes = arena_new(arena, (size_t)(n + 1) * sizeof *nbytes);
+    int *first = arena_new(arena, (size_t)(n + 1) * sizeof *first), *last = arena_new(arena, (size_t)(n + 1) * sizeof *last);
     for (int i = 0; i < n; i++) first[i] = INT32_MAX, last[i] = -1;
     for (int k = 0; k < b->n_kernels; k++)
         for (int i = 0; i < b->kernels[k].n_slots; i++) {
@@ -87,34 +89,47 @@ static bool place_temps(Builder *b, Step *s, int64_t *offset, Error *err) {
         nbytes[i] = unused ? 0 : bytes_of(b, FIRST_TEMP_ID + i);
         if (unused) first[i] = 1, last[i] = 0;
     }
-    s->block_bytes = (size_t)memory_plan(s->arena, nbytes, first, last, n, offset);
-    if (s->block_bytes == 0) return true;
-    s->block = s->engine->device->alloc(s->engine->state, s->block_bytes);
-    return s->block || fail(err, LATHE_NO_MEMORY, "no memory for %zu bytes of activations; use smaller chunks", s->block_bytes);
+    return memory_plan(arena, nbytes, first, last, n, offset);
 }
 
-static bool place_outputs(Builder *b, Step *s, Error *err) {
-    for (int i = 0; i < s->n_outputs; i++) {
-        int64_t id = b->schedule.output_ids[i];
-        Temp *temp = schedule_temp_find(&b->schedule, id);
-        s->output_ids[i] = id;
-        if (!temp) { s->output_bytes[i] = id >= 0 ? (size_t)bytes_of(b, id) : 0; continue; }
-        s->output_bytes[i] = (size_t)bytes_of(b, id);
-        bool shared = false;
-        for (int k = 0; k < i && !shared; k++)
-            if (b->schedule.output_ids[k] == id) s->output_ids[i] = s->output_ids[k], shared = true;
-        if (!shared) TRY(engine_buffer_alloc(s->engine, s->output_bytes[i], &s->output_ids[i], err));
+static void list_outputs(Builder *b, StepTable *t) {
+    for (int64_t i = 0; i < t->n_outputs; i++) {
+        int64_t id = b->schedule.output_ids[i], same_as = 0;
+        while (b->schedule.output_ids[same_as] != id) same_as++;
+        int64_t named = schedule_temp_find(&b->schedule, id) ? TABLE_NEW : id >= 0 ? id : TABLE_NONE;
+        t->outputs[i] = (TableOutput){named, id >= 0 ? bytes_of(b, id) : 0, same_as};
     }
-    return true;
 }
 
-static void *address_of(Builder *b, Step *s, const int64_t *offset, int64_t id) {
-    Temp *temp = schedule_temp_find(&b->schedule, id);
-    if (!temp) return s->engine->buffers.at[id].at;
-    if (!temp->is_output) return (char *)s->block + offset[id - FIRST_TEMP_ID];
-    for (int i = 0; i < s->n_outputs; i++)
-        if (b->schedule.output_ids[i] == id) return s->engine->buffers.at[s->output_ids[i]].at;
-    BUG("an output without a buffer");
+static Place place_of(const Builder *b, const StepTable *t, const int64_t *offset, int64_t id) {
+    if (id < FIRST_TEMP_ID) return (Place){PLACE_BUFFER, id};
+    for (int64_t i = 0; i < t->n_outputs; i++) if (b->schedule.output_ids[i] == id) return (Place){PLACE_OUTPUT, i};
+    return (Place){PLACE_BLOCK, offset[id - FIRST_TEMP_ID]};
+}
+
+static StepTable table_make(Builder *b, Arena *arena, int n_outputs) {
+    size_t n = (size_t)b->n_kernels;
+    StepTable t = {.n_stages = b->n_kernels, .n_outputs = n_outputs};
+    t.kernels = arena_new(arena, (n + 1) * sizeof *t.kernels);
+    t.stages = arena_new(arena, (n + 1) * sizeof *t.stages);
+    t.outputs = arena_new(arena, ((size_t)n_outputs + 1) * sizeof *t.outputs);
+    int64_t *offset = arena_new(arena, (b->schedule.temps.len + 1) * sizeof *offset);
+    Compiled **distinct = arena_new(arena, (n + 1) * sizeof *distinct);
+    t.block_bytes = place_temps(b, arena, offset);
+    list_outputs(b, &t);
+    for (size_t k = 0; k < n; k++) {
+        const Canonical *c = &b->kernels[k];
+        int64_t kernel = 0;
+        while (kernel < t.n_kernels && distinct[kernel] != b->compiled[k]) kernel++;
+        if (kernel == t.n_kernels) {
+            distinct[t.n_kernels] = b->compiled[k];
+            t.kernels[t.n_kernels++] = (TableKernel){b->compiled[k]->key, (int64_t)b->compiled[k]->key_bytes, c->n_slots, b->compiled[k]->traffic};
+        }
+        Place *params = arena_new(arena, (size_t)(c->n_slots + 1) * sizeof *params);
+        for (int i = 0; i < c->n_slots; i++) params[i] = place_of(b, &t, offset, c->buffers[i]);
+        t.stages[k] = (TableStage){kernel, c->tiles, b->needs_barrier[k], params};
+    }
+    return t;
 }
 
 static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
@@ -147,29 +162,70 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     arena_destroy(own);
     TRY(ok);
     find_barriers(b, arena);
-    return program_batch(e, err);
+    return true;
 }
 
-static bool fill_stages(Builder *b, Step *s, Error *err) {
-    int64_t *offset = arena_new(s->arena, (b->schedule.temps.len + 1) * sizeof *offset);
-    TRY(place_outputs(b, s, err));
-    TRY(place_temps(b, s, offset, err));
-    s->n_stages = b->n_kernels;
+static bool table_schedule(Engine *e, Arena *arena, UOp *const *outputs, int n, StepTable *t, Compiled ***kernels, Error *err) {
+    Builder b = {.engine = e};
+    e->n_scheduled++;
+    TRY(schedule_build(&b.schedule, arena, outputs, n, err));
+    TRY(compile_kernels(&b, arena, err));
+    *t = table_make(&b, arena, n);
+    *kernels = arena_new(arena, (size_t)(t->n_kernels + 1) * sizeof **kernels);
+    for (int64_t k = 0; k < t->n_stages; k++) (*kernels)[t->stages[k].kernel] = b.compiled[k];
+    return true;
+}
+
+// ---------------------------------------------------------------- the step
+
+static bool place_outputs(Step *s, const StepTable *t, Error *err) {
+    for (int i = 0; i < s->n_outputs; i++) {
+        const TableOutput *o = &t->outputs[i];
+        s->output_ids[i] = o->same_as < i ? s->output_ids[o->same_as] : o->id;
+        s->output_bytes[i] = (size_t)o->nbytes;
+        if (s->output_ids[i] == TABLE_NEW) TRY(engine_buffer_alloc(s->engine, s->output_bytes[i], &s->output_ids[i], err));
+    }
+    return true;
+}
+
+static void *address_of(const Step *s, const Place *p) {
+    if (p->kind == PLACE_BLOCK) return (char *)s->block + p->at;
+    return s->engine->buffers.at[p->kind == PLACE_OUTPUT ? s->output_ids[p->at] : p->at].at;
+}
+
+static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *err) {
+    TRY(place_outputs(s, t, err));
+    s->block_bytes = (size_t)t->block_bytes;
+    if (s->block_bytes) s->block = s->engine->device->alloc(s->engine->state, s->block_bytes);
+    if (s->block_bytes && !s->block)
+        return fail(err, LATHE_NO_MEMORY, "no memory for %zu bytes of activations; use smaller chunks", s->block_bytes);
+    s->n_stages = (int)t->n_stages;
+    s->n_distinct = (int)t->n_kernels;
     s->stages = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->stages);
     s->kernels = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->kernels);
     s->bytes = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->bytes);
     for (int k = 0; k < s->n_stages; k++) {
-        Canonical *c = &b->kernels[k];
-        void **params = arena_new(s->arena, (size_t)(c->n_slots + 1) * sizeof *params);
-        for (int i = 0; i < c->n_slots; i++) params[i] = address_of(b, s, offset, c->buffers[i]);
-        s->bytes[k] = (uint64_t)b->compiled[k]->traffic;
-        s->stages[k] = (Stage){b->compiled[k]->program, params, (long)c->tiles, 1, b->needs_barrier[k]};
-        s->kernels[k] = b->compiled[k];
-        bool seen = false;
-        for (int i = 0; i < k && !seen; i++) seen = s->kernels[i] == s->kernels[k];
-        s->n_distinct += !seen;
+        const TableStage *stage = &t->stages[k];
+        Compiled *c = s->kernels[k] = kernels[stage->kernel];
+        void **params = arena_new(s->arena, (size_t)(c->n_params + 1) * sizeof *params);
+        for (int i = 0; i < c->n_params; i++) params[i] = address_of(s, &stage->params[i]);
+        s->bytes[k] = (uint64_t)c->traffic;
+        s->stages[k] = (Stage){c->program, params, (long)stage->tiles, 1, stage->needs_barrier != 0};
     }
     return true;
+}
+
+static bool step_make(Step *s, Arena *arena, UOp *const *outputs, Error *err) {
+    StepTable table;
+    Compiled **kernels;
+    for (int i = 0; i < s->n_outputs; i++)
+        if (uop_is_poison(outputs[i])) return fail(err, LATHE_BAD_REQUEST, "%s", outputs[i]->message);
+    Text subject = table_subject(s->engine, arena, outputs, s->n_outputs);
+    if (!table_load(s->engine, arena, subject, s->n_outputs, &table, &kernels)) {
+        TRY(table_schedule(s->engine, arena, outputs, s->n_outputs, &table, &kernels, err));
+        table_keep(s->engine, arena, subject, &table);
+    }
+    return program_batch(s->engine, err) && step_fill(s, &table, kernels, err);
 }
 
 bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
@@ -181,8 +237,7 @@ bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
     s->output_ids = arena_new(s->arena, (size_t)n * sizeof *s->output_ids);
     s->output_bytes = arena_new(s->arena, (size_t)n * sizeof *s->output_bytes);
     Arena *arena = arena_create();
-    Builder b = {.engine = e};
-    bool ok = schedule_build(&b.schedule, arena, outputs, n, err) && compile_kernels(&b, arena, err) && fill_stages(&b, s, err);
+    bool ok = step_make(s, arena, outputs, err);
     arena_destroy(arena);
     e->compile_us += time_us() - started;
     if (!ok) {

@@ -35,17 +35,15 @@ SealKey source_cache_key(const SourceCache *cache, Arena *arena, Text what) {
     return seal_key((Text){all.at, all.len});
 }
 
-const char *source_cache_get(const SourceCache *cache, Arena *arena, SealKey key) {
-    Text text;
-    bool found = cache && sealed_read(arena, sealed_path(arena, cache->folder, key, ""), key, &text);
-    return found ? text_cstr(arena, text) : NULL;
+bool source_cache_get(const SourceCache *cache, Arena *arena, SealKey key, Text *text) {
+    return cache && sealed_read(arena, sealed_path(arena, cache->folder, key, ""), key, text);
 }
 
-void source_cache_put(SourceCache *cache, Arena *arena, SealKey key, const char *text) {
+void source_cache_put(SourceCache *cache, Arena *arena, SealKey key, Text text) {
     if (!cache) return;
     Error ignored;
     if (!cache->is_full_checked) dir_prune(cache->folder, MOST_FILES);
     cache->is_full_checked = true;
-    bool is_kept = sealed_write(arena, sealed_path(arena, cache->folder, key, ""), key, text_of(text), &ignored);
-    (void)is_kept;   // if not, it is rendered again
+    bool is_kept = sealed_write(arena, sealed_path(arena, cache->folder, key, ""), key, text, &ignored);
+    (void)is_kept;   // if not, it is made again
 }
