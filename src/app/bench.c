@@ -94,11 +94,20 @@ static bool rate_measure(Bench *b, const BenchTest *test, int64_t n, int64_t dep
     return true;
 }
 
+// What is in the context does not depend on the number of threads, so all CPUs may fill it where few are timed.
+static bool context_fill(Bench *b, int64_t depth, int threads, Error *err) {
+    Engine *engine = b->loaded->engine;
+    int own = engine_threads(engine);
+    if (threads) TRY(engine_set_threads(engine, threads, err));
+    TRY(prompt_run(b, depth, 0, err));
+    return !threads || engine_set_threads(engine, own, err);
+}
+
 static bool row_measure(Bench *b, BenchRow *row, const Options *o, Error *err) {
     int64_t chunk = option_int(o, OPTION_chunk) ? option_int(o, OPTION_chunk) : MODEL_CHUNK;
     row->prefill_tok_s = row->decode_tok_s = row->read_gb_s = row->roof_share = NAN;
     progress_compiling(&b->progress);
-    if (row->depth) TRY(prompt_run(b, row->depth, 0, err));
+    if (row->depth) TRY(context_fill(b, row->depth, (int)option_int(o, OPTION_fill_threads), err));
     if (row->prompt) {
         // One full and one last, shorter chunk: every kernel that the timed rounds need.
         TRY(prompt_run(b, row->prompt <= chunk ? row->prompt : chunk + row->prompt % chunk, row->depth, err));

@@ -42,6 +42,11 @@ void engine_close(Engine *e) {
 
 const Device *engine_device(const Engine *e) { return e->device; }
 int engine_threads(const Engine *e) { return e->device->threads(e->state); }
+
+bool engine_set_threads(Engine *e, int threads, Error *err) {
+    return !e->device->set_threads || e->device->set_threads(e->state, threads, err);
+}
+
 const Target *engine_target(const Engine *e) { return &e->target; }
 int engine_generated_count(const Engine *e) { return e->n_generated; }
 int engine_scheduled_count(const Engine *e) { return e->n_scheduled; }

@@ -18,6 +18,7 @@ bool engine_open(Engine **engine, const char *device, const char *target, int th
 void engine_close(Engine *engine);
 const Device *engine_device(const Engine *engine);
 int engine_threads(const Engine *engine);
+bool engine_set_threads(Engine *engine, int threads, Error *err) MUST_CHECK;   // 0: all CPUs; a device of its own threads ignores it
 const Target *engine_target(const Engine *engine);
 
 // Buffers. alloc: zeroed device memory. wrap: host memory that outlives the engine, readable 4,096 bytes behind

@@ -48,10 +48,19 @@ static void cpu_close(DeviceState *state) {
     free(state);
 }
 
+static bool cpu_set_threads(DeviceState *state, int threads, Error *err) {
+    TRY(threads_choose(threads, &threads, err));
+    Workers *workers = workers_create(threads);
+    if (!workers)
+        return fail(err, LATHE_NO_MEMORY, "cannot start %d threads; choose fewer with --threads", threads);
+    workers_destroy(state->workers);
+    state->workers = workers;
+    return true;
+}
+
 static bool cpu_open(DeviceState **out, const char *target_name, int threads, Error *err) {
     Target target;
     *out = NULL;
-    TRY(threads_choose(threads, &threads, err));
     TRY(cpu_target_describe(&target, target_name, cpu_features(), err));
     DeviceState *state = aligned_alloc(_Alignof(DeviceState), sizeof *state);
     if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the cpu device");
@@ -61,11 +70,9 @@ static bool cpu_open(DeviceState **out, const char *target_name, int threads, Er
         cpu_close(state);
         return false;
     }
-    state->workers = workers_create(threads);
-    if (!state->workers) {
+    if (!cpu_set_threads(state, threads, err)) {
         cpu_close(state);
-        return fail(err, LATHE_NO_MEMORY, "cannot start %d threads; choose fewer with --threads",
-                    threads);
+        return false;
     }
     *out = state;
     return true;
@@ -204,6 +211,7 @@ const Device cpu_device = {
     .close = cpu_close,
     .describe_target = cpu_describe_target,
     .threads = cpu_threads,
+    .set_threads = cpu_set_threads,
     .alloc = host_alloc,
     .release = host_release,
     .upload = host_copy,

@@ -42,6 +42,8 @@ typedef struct Device {
     void (*describe_target)(const DeviceState *state, Target *target);
     const char *(*hardware)(const DeviceState *state);   // which of several it computes on; NULL: there is one only
     int (*threads)(const DeviceState *state);
+    // Another number of threads, 0 for all CPUs, while no step runs; the old ones stay where it fails. NULL: none of ours.
+    bool (*set_threads)(DeviceState *state, int threads, Error *err);
     // Device memory, zeroed, aligned to 64 bytes, with 64 readable bytes behind it. NULL where it cannot be had.
     void *(*alloc)(DeviceState *state, size_t nbytes);
     // Device address of host memory that stays as it is, readable 4,096 bytes behind its end. NULL, as a function or as its

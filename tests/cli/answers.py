@@ -406,6 +406,12 @@ def test_bench_json():
         assert row["prompt_tokens"] == 16 and row["generated_tokens"] == 8, row
 
 
+def test_bench_fills_with_other_threads():
+    rows = json.loads(lathe("bench", "-p", "0", "-n", "4", "-r", "1", "--depth", "70", "-t", "1", "--fill-threads", "3",
+                            "--json").out)
+    assert [r["threads"] for r in rows] == [1] and rows[0]["decode_tok_s"] > 0, rows
+
+
 def test_bench_leaves_out_what_was_not_measured():
     row = json.loads(lathe("bench", "-p", "16", "-n", "0", "-r", "1", "--json").out)[0]
     assert row["decode_tok_s"] is None and row["prefill_tok_s"] > 0, row

@@ -306,6 +306,35 @@ static void log_sum_exp_keeps_its_axis(void **state) {
     }
 }
 
+// ---- threads
+
+// The same step runs on as many as there are now; a number that cannot be leaves the old ones at work.
+static void threads_may_change(void **state) {
+    (void)state;
+    enum { ROWS = 200, COLUMNS = 64 };
+    const int counts[] = {1, 5, 2};
+    float x[ROWS * COLUMNS], first[ROWS], now[ROWS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(i % 97) / 8;
+    Bench b = bench_open("cpu");
+    Tensor in = tensor_buffer(b.graph, buffer_new(&b, sizeof x, x), DT_F32, 0, 0, dims(ROWS, COLUMNS));
+    Step *step = compiled(&b, tensor_sum(tensor_mul(in, in), -1));
+    ran(step);
+    output_read(&b, step, first, sizeof first);
+    for (int i = 0; i < 3; i++) {
+        Error err = {0};
+        must(engine_set_threads(b.engine, counts[i], &err), &err);
+        assert_int_equal(engine_threads(b.engine), counts[i]);
+        assert_false(engine_set_threads(b.engine, 1 << 20, &err));
+        assert_non_null(strstr(err.text, "threads"));
+        assert_int_equal(engine_threads(b.engine), counts[i]);
+        ran(step);
+        output_read(&b, step, now, sizeof now);
+        assert_memory_equal(now, first, sizeof first);
+    }
+    step_destroy(step);
+    bench_close(&b);
+}
+
 // ---- offsets
 
 enum { FAR_BYTES = 32 };
@@ -434,6 +463,7 @@ int main(void) {
         cmocka_unit_test(outputs_are_fed_back),
         cmocka_unit_test(stores_through_views_are_seen),
         cmocka_unit_test(log_sum_exp_keeps_its_axis),
+        cmocka_unit_test(threads_may_change),
         cmocka_unit_test(offsets_do_not_wrap),
         cmocka_unit_test(texts_are_kept),
     };
