@@ -280,8 +280,11 @@ static UOpMap find_rows(Arena *arena, const UOpList *order) {
         Rows *r = arena_new(arena, sizeof *r);
         *r = (Rows){loop, uop_range_const(store->graph, lanes_for(range_size(loop), ROW_LANES), RANGE_LANE)};
         uop_map_put(&rows, store, r);
-        for (size_t i = 0; i < sets.order.len; i++)
-            if (sets.order.at[i]->op == OP_FOLD && range_sets_depends(&sets, sets.order.at[i], loop)) uop_map_put(&rows, sets.order.at[i], r);
+        for (size_t i = 0; i < sets.order.len; i++) {
+            UOp *fold = sets.order.at[i];
+            bool is_spread = fold->op == OP_FOLD && (dtype_is_int(fold->dtype) || fold->arg[1] > 1);   // one chain has no lanes anyway
+            if (is_spread && range_sets_depends(&sets, fold, loop)) uop_map_put(&rows, fold, r);
+        }
     }
     return rows;
 }

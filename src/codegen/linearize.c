@@ -102,8 +102,11 @@ static Mask range_bit(Lines *l, UOp *range) {
 
 static bool is_nest(const UOp *u) { return u->op == OP_END && u->n_arg == 1; }
 
-// A loop of one step or none: what it holds belongs to some tiles only.
-static bool is_guard(const UOp *range) { return range->op == OP_RANGE && !range_is_static(range) && range_size(range) == 1; }
+// A loop of one step or none: what it holds belongs to some tiles only. (A sum that ends at data may have one step as well,
+// but what it adds to is set before it.)
+static bool is_guard(const UOp *range) {
+    return range->op == OP_RANGE && !range_is_static(range) && range_size(range) == 1 && range_kind(range) != RANGE_REDUCE;
+}
 
 static UOp *reg_stored(UOp *store) {
     if (store->op != OP_STORE) return NULL;

@@ -1,5 +1,6 @@
 // experts: see experts.h.
 #include "nn/experts.h"
+#include "nn/grouping.h"
 
 #include <math.h>
 
@@ -40,12 +41,31 @@ Routing experts_route(const Router *r, Tensor logits, Tensor bias) {
     return (Routing){ids, tensor_contiguous(tensor_mul_const(weights, r->scale))};
 }
 
-Tensor experts_mix(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w,
-                   Activation activation) {
+// What each choice gives, [m, used, dim]: rows that chose the same expert together.
+static Tensor mix_by_groups(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w, Activation activation) {
+    Grouping by = grouping_of(routing->ids, w->gate.count);
+    Input rows = input_rows(x, by.row);
+    Tensor gate = layers_activate(layers_grouped(l, rows, &w->gate, by.expert), activation);
+    Tensor hidden = tensor_mul(gate, layers_grouped(l, rows, &w->up, by.expert));
+    Tensor down = layers_grouped(l, input_of(hidden), &w->down, by.expert);   // [groups, GROUP_ROWS, dim]
+    if (uop_is_poison(down)) return down;
+    int64_t places = tensor_size(down, 0) * GROUP_ROWS;
+    return tensor_gather(tensor_reshape(tensor_contiguous(down), dims(places, w->down.rows)), by.place);
+}
+
+static Tensor mix_by_rows(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w, Activation activation) {
     Input one = input_unsqueeze(x, 1); // [m, 1, dim]
     Tensor gate = layers_activate(layers_chosen(l, one, &w->gate, routing->ids), activation);
     Tensor hidden = tensor_mul(gate, layers_chosen(l, one, &w->up, routing->ids));
-    Tensor down = layers_chosen(l, input_of(hidden), &w->down, routing->ids); // [m, used, dim]
+    return layers_chosen(l, input_of(hidden), &w->down, routing->ids);
+}
+
+Tensor experts_mix(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w,
+                   Activation activation) {
+    if (uop_is_poison(routing->ids)) return routing->ids;
+    bool is_rounded = !l->is_exact && !quant_is_plain(w->gate.type) && !quant_is_plain(w->down.type);
+    bool grouped = is_rounded && grouping_pays(tensor_count(routing->ids), w->gate.count);
+    Tensor down = (grouped ? mix_by_groups : mix_by_rows)(l, x, routing, w, activation); // [m, used, dim]
     Tensor weighted = tensor_mul(down, tensor_unsqueeze(routing->weights, -1));
     return uop_is_poison(weighted) ? weighted : tensor_reduce(MONOID_SUM, 1, weighted, dims(1));
 }

@@ -45,18 +45,22 @@ static int64_t shared_suffix(const QuantType *type, int *axes) {
     return best;
 }
 
+// The rows of x [m, ..] that an input names, side by side in memory.
+static Tensor rows_taken(Tensor x, Tensor rows) { return rows ? tensor_contiguous(tensor_gather(x, rows)) : x; }
+
 // x [.., k] as [.., 1, blocks, unit axes…], the 1 for the weight's rows; rounded where that pays.
-static Tensor operand(const Layers *l, Tensor x, const QuantType *type) {
+static Tensor operand(const Layers *l, Input in, const QuantType *type) {
+    Tensor x = in.x;
     if (uop_is_poison(x)) return x;
     int64_t k = tensor_size(x, -1);
     Dims tail = {.n = 2 + type->unit.n, .at = {1, k / type->block_elements}};
     for (int i = 0; i < type->unit.n; i++) tail.at[2 + i] = type->unit.at[i];
-    if (l->is_exact || quant_is_plain(type) || k % ACTIVATION_BLOCK) return quant_split(x, tail);
+    if (l->is_exact || quant_is_plain(type) || k % ACTIVATION_BLOCK) return quant_split(rows_taken(x, in.rows), tail);
     Rounded r = layers_round(x, ACTIVATION_BLOCK);
-    Tensor p = quant_split(quant_join(tensor_cast(tensor_contiguous(r.p), DT_F32), 2), tail);
+    Tensor p = quant_split(quant_join(tensor_cast(rows_taken(tensor_contiguous(r.p), in.rows), DT_F32), 2), tail);
     int axes;
     int64_t suffix = shared_suffix(type, &axes);
-    Tensor s = r.s;
+    Tensor s = rows_taken(r.s, in.rows);
     if (suffix < ACTIVATION_BLOCK) {
         Dims wide = tensor_dims(s);
         wide.at[wide.n++] = ACTIVATION_BLOCK / suffix;
@@ -70,10 +74,11 @@ static Tensor operand(const Layers *l, Tensor x, const QuantType *type) {
 static Tensor product(const Layers *l, Tensor w, Input in, const QuantType *type) {
     Dims axes = {.n = 1 + type->unit.n};
     for (int i = 0; i < axes.n; i++) axes.at[i] = i - axes.n;
-    Tensor terms = tensor_mul(w, operand(l, in.x, type));
+    Tensor terms = tensor_mul(w, operand(l, in, type));
     if (uop_is_poison(terms)) return terms;
     Tensor sum = tensor_reduce(MONOID_SUM, SUM_CHAINS, terms, axes);
-    return in.scale ? tensor_mul(sum, in.scale) : sum;
+    if (!in.scale) return sum;
+    return tensor_mul(sum, in.rows ? tensor_gather(in.scale, in.rows) : in.scale);
 }
 
 // ---------------------------------------------------------------- inputs
@@ -97,13 +102,15 @@ static Tensor inverse_rms(Tensor x, double eps) {
 
 Input input_normed(Tensor x, Tensor weight, double eps) {
     if (uop_is_poison(x)) return input_of(x);
-    return (Input){tensor_mul(x, weight), inverse_rms(x, eps)};
+    return (Input){tensor_mul(x, weight), inverse_rms(x, eps), NULL};
 }
 
 Input input_unsqueeze(Input in, int axis) {
     return (Input){tensor_unsqueeze(in.x, axis),
-                   in.scale ? tensor_unsqueeze(in.scale, axis) : NULL};
+                   in.scale ? tensor_unsqueeze(in.scale, axis) : NULL, NULL};
 }
+
+Input input_rows(Input in, Tensor rows) { return (Input){in.x, in.scale, rows}; }
 
 // ---------------------------------------------------------------- layers
 
@@ -126,6 +133,11 @@ Tensor layers_heads(const Layers *l, Input in, const Weight *w) {
 
 Tensor layers_chosen(const Layers *l, Input in, const Weight *w, Tensor ids) {
     return product(l, meaning_of(l, w, tensor_gather(weight_bytes(l, w, 4), ids)), in, w->type);
+}
+
+Tensor layers_grouped(const Layers *l, Input in, const Weight *w, Tensor ids) {
+    Tensor matrices = meaning_of(l, w, tensor_gather(weight_bytes(l, w, 4), ids));
+    return product(l, tensor_unsqueeze(matrices, 1), in, w->type);
 }
 
 Tensor layers_norm(Tensor x, Tensor weight, double eps) {

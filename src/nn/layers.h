@@ -30,12 +30,14 @@ typedef struct Layers {
 typedef struct Rounded { Tensor p, s; } Rounded;
 Rounded layers_round(Tensor x, int64_t block);
 
-// What a product reads: x · scale, the scale ([.., 1] for x [.., k]; NULL: 1) applied to the result.
-typedef struct Input { Tensor x, scale; } Input;
+// What a product reads: x · scale, the scale ([.., 1] for x [.., k]; NULL: 1) applied to the result. rows: i32, which row of
+// x [m, k] each row of the product is, taken after rounding; NULL: x as it is.
+typedef struct Input { Tensor x, scale, rows; } Input;
 Input input_of(Tensor x);
 // x · weight / √(mean x² + eps) along the last axis; weight: f32 [k].
 Input input_normed(Tensor x, Tensor weight, double eps);
-Input input_unsqueeze(Input in, int axis);                                    // both parts; axis before the last
+Input input_unsqueeze(Input in, int axis);                                    // both parts; axis before the last; no rows
+Input input_rows(Input in, Tensor rows);                                      // in.x [m, k], rows i32 [..] → [.., k]
 
 Tensor layers_vector(const Layers *l, const Weight *w);                       // f32 [cols]
 Tensor layers_embedding(const Layers *l, const Weight *w, Tensor ids);        // i32 [m] → f32 [m, cols]
@@ -44,6 +46,8 @@ Tensor layers_linear(const Layers *l, Input in, const Weight *w);             //
 Tensor layers_heads(const Layers *l, Input in, const Weight *w);
 // The matrices that ids i32 [m, n] (0 ≤ id < count) choose: [m, n or 1, k] → [m, n, rows].
 Tensor layers_chosen(const Layers *l, Input in, const Weight *w, Tensor ids);
+// A matrix for all rows of a group: [m, n, k] → [m, n, rows] with the matrices that ids i32 [m] choose.
+Tensor layers_grouped(const Layers *l, Input in, const Weight *w, Tensor ids);
 // As input_normed, the value itself.
 Tensor layers_norm(Tensor x, Tensor weight, double eps);
 Tensor layers_activate(Tensor x, Activation activation);

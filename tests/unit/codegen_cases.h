@@ -37,6 +37,10 @@ static void reductions(Compare *c) {
         snprintf(what, sizeof what, "integer sum of %d", (int)sizes[i]);
         compare_run(c, what, tensor_sum(tensor_cast(n, DT_I32), 1), 0);
         compare_run(c, "argmax", tensor_argmax(x), 0);
+        // Sums that end at a loop's own place: of no step, of one, of many.
+        Tensor place = tensor_iota(c->graph, sizes[i]), is_earlier = tensor_less(place, tensor_reshape(place, dims(sizes[i], 1)));
+        Tensor counts = compare_buffer(c, DT_I32, 0, 99, dims(sizes[i])), zero = tensor_const(c->graph, DT_I32, 0);
+        if (sizes[i] <= 256) compare_run(c, "sums of what is earlier", tensor_sum(tensor_where(is_earlier, counts, zero), -1), 0);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "nn/attention.h"
 #include "nn/experts.h"
 #include "nn/kvcache.h"
+#include "nn/grouping.h"
 #include "nn/layers.h"
 #include "nn/rope.h"
 #include "unit/bare_host.h"
@@ -591,6 +592,47 @@ static void routing_of_bad_rows(void **state) {
     }
 }
 
+// Every choice has a place of its own in a group of its expert, where its row stands; earlier rows first.
+static void check_grouping(int m, int used, int experts, uint64_t seed) {
+    Bench b = bench_new(false);
+    uint64_t state = seed;
+    int n = m * used;
+    int32_t *ids = arena_new(b.arena, (size_t)n * sizeof *ids);
+    bool seen[4096] = {false};
+    for (int t = 0; t < m; t++)
+        for (int u = 0; u < used; u++) {
+            bool again = true;
+            while (again) {   // the choices of a row are distinct; few experts are the favourites of all
+                uint32_t r = noise_next(&state);
+                ids[t * used + u] = (int32_t)(r % 3 ? r / 3 % (uint32_t)(used < experts ? used + 1 : experts) : r / 3 % (uint32_t)experts);
+                again = false;
+                for (int o = 0; o < u; o++) again |= ids[t * used + o] == ids[t * used + u];
+            }
+        }
+    Grouping by = grouping_of(ints(&b, ids, 0, experts - 1, dims(m, used)), experts);
+    int64_t groups = tensor_count(by.expert);
+    const Number *expert = values(&b, by.expert, groups), *row = values(&b, by.row, groups * GROUP_ROWS), *place = values(&b, by.place, n);
+    for (int i = 0; i < n; i++) {
+        int64_t at = place[i].i;
+        assert_true(at >= 0 && at < groups * GROUP_ROWS && !seen[at]);
+        seen[at] = true;
+        assert_int_equal(expert[at / GROUP_ROWS].i, ids[i]);
+        assert_int_equal(row[at].i, i / used);
+        for (int o = 0; o < i; o++) if (ids[o] == ids[i]) assert_true(place[o].i < at);
+    }
+    for (int64_t k = 0; k < groups * GROUP_ROWS; k++) assert_true(row[k].i >= 0 && row[k].i < m);
+    bench_free(&b);
+}
+
+static void grouping(void **state) {
+    (void)state;
+    check_grouping(1, 1, 1, 3);
+    check_grouping(64, 4, 16, 5);
+    check_grouping(33, 6, 64, 7);
+    check_grouping(17, 2, 3, 9);
+    check_grouping(8, 4, 64, 11);
+}
+
 static void mixture(void **state) {
     (void)state;
     enum { M = 2, E = 4, K = 2, DIM = 64, HIDDEN = 32 };
@@ -641,6 +683,7 @@ int main(void) {
         cmocka_unit_test(attention_shapes),
         cmocka_unit_test(routing),
         cmocka_unit_test(routing_of_bad_rows),
+        cmocka_unit_test(grouping),
         cmocka_unit_test(mixture),
     };
     return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
