@@ -105,7 +105,7 @@ static bool is_nest(const UOp *u) { return u->op == OP_END && u->n_arg == 1; }
 // A loop of one step or none: what it holds belongs to some tiles only. (A sum that ends at data may have one step as well,
 // but what it adds to is set before it.)
 static bool is_guard(const UOp *range) {
-    return range->op == OP_RANGE && !range_is_static(range) && range_size(range) == 1 && range_kind(range) != RANGE_REDUCE;
+    return range->op == OP_RANGE && range_kind(range) == RANGE_LOOP && !range_is_static(range) && range_size(range) == 1;
 }
 
 static UOp *reg_stored(UOp *store) {
@@ -193,15 +193,30 @@ static bool may_stand_before(UOp *range, UOp *u) {
     return u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(u->op == OP_STORE && !reg_stored(u));
 }
 
+// A loop of which some threads take no step: what it would read for them may lie outside of memory.
+static bool is_for_some_threads(Lines *l, UOp *range) {
+    if (range->op != OP_RANGE || range_is_static(range) || range_kind(range) == RANGE_SINGLE) return false;
+    UOpList order = uop_toposort_value(l->arena, range->src[0]);
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && order.at[k]->arg[0]) return true;
+    return false;
+}
+
+static bool reads_memory(Lines *l, UOp *u) {
+    UOpList order = uop_toposort_value(l->arena, u);
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_LOAD && uop_buffer_of(order.at[k]->src[0])->op != OP_DEFINE_REG && !uop_map_get(&l->done, order.at[k])) return true;
+    return false;
+}
+
 // Emits what is reachable, not done yet, and depends on open loops only, before range opens.
-static void emit_invariants(Lines *l, UOp *u, UOp *range, UOpMap *seen) {
+static void emit_invariants(Lines *l, UOp *u, UOp *range, UOpMap *seen, bool may_read) {
     if (uop_map_get(&l->done, u) || uop_map_get(seen, u)) return;
     uop_map_put(seen, u, (void *)1);
-    if (may_stand_before(range, u) && !(mask_of(l, u) & ~l->open)) {
+    if (may_stand_before(range, u) && !(mask_of(l, u) & ~l->open) && (may_read || !reads_memory(l, u))) {
         emit(l, u);
         return;
     }
-    for (int i = 0; i < u->n_src; i++) emit_invariants(l, u->src[i], range, seen);
+    for (int i = 0; i < u->n_src; i++) emit_invariants(l, u->src[i], range, seen, may_read);
 }
 
 static bool writes_memory(UOp *nest) {
@@ -216,13 +231,14 @@ static void emit_nest(Lines *l, UOp *u) {
     for (int i = n_stores; i < u->n_src; i++) {
         UOp *range = u->src[i];
         UOpMap seen;
+        bool may_read = !is_for_some_threads(l, range);
         uop_map_init(&seen, l->arena);
-        for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], range, &seen);
-        for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], range, &seen);   // no value need hold a loop
+        for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], range, &seen, may_read);
+        for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], range, &seen, may_read);   // no value need hold a loop
         emit(l, range->src[0]);
         push(l, range);
         mark_done(l, range);
-        if (is_guard(range) && guarded == SIZE_MAX) guarded = l->marked.len;
+        if ((is_guard(range) || !may_read) && guarded == SIZE_MAX) guarded = l->marked.len;
         l->open |= range_bit(l, range);
         closed |= range_bit(l, range);
     }
@@ -256,8 +272,8 @@ UOpList linearize(Arena *arena, UOp *sink) {
     UOpList order = uop_toposort(arena, sink);
     find_masks(&l, order);
     find_masks(&l, order);   // now with the registers' nests known
-    UOp *tile = NULL;
-    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL) tile = order.at[k];
+    UOp *tile = NULL;   // where there is one; else the thread
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && (!tile || order.at[k]->arg[0] == 0)) tile = order.at[k];
     for (size_t k = 0; k < order.len; k++) {   // memory first: declarations
         UOp *u = order.at[k];
         if (u->op == OP_PARAM || u->op == OP_DEFINE_LOCAL) emit(&l, u);
@@ -265,7 +281,7 @@ UOpList linearize(Arena *arena, UOp *sink) {
     if (tile) {
         UOpMap seen;
         uop_map_init(&seen, arena);
-        emit_invariants(&l, sink, tile, &seen);
+        emit_invariants(&l, sink, tile, &seen, true);
         emit(&l, tile);
     }
     emit(&l, sink);

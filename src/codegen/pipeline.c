@@ -12,6 +12,7 @@
 typedef struct Pass { const char *name; GraphStage promised; UOp *(*run)(UOp *sink, const Target *target); } Pass;
 
 static const Pass passes[] = {
+    {"threads", STAGE_KERNEL, spread_threads},
     {"axes", STAGE_LOOPS, axes_plan},
     {"decompose", STAGE_LOOPS, decompose},
     {"tiles", STAGE_BODY, lower_tiles},
@@ -23,7 +24,7 @@ static const Pass passes[] = {
 bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Error *err) {
     bool checks = verify_wanted();
     Error wrong = {0};
-    if (checks && !verify(sink, STAGE_KERNEL, &wrong)) return fail(err, LATHE_UNSUPPORTED, "before axes: %s", wrong.text);
+    if (checks && !verify(sink, STAGE_KERNEL, &wrong)) return fail(err, LATHE_UNSUPPORTED, "before threads: %s", wrong.text);
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         UOp *next = passes[i].run(sink, target);
         if (uop_is_poison(next)) return fail(err, LATHE_UNSUPPORTED, "pass %s: %s", passes[i].name, next->message);

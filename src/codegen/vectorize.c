@@ -216,7 +216,7 @@ static UOp *after_pieces(Splitter *s, UOp *value, UOp *after) {
     UOpList deps = {0};
     for (int i = 1; i < after->n_src; i++) {
         UOp *dep = after->src[i];
-        if (dep->op == OP_STORE || dep->op == OP_END) {
+        if (dep->op == OP_STORE || dep->op == OP_END || dep->op == OP_BARRIER) {
             UOpList *list = statements(s, dep);
             for (size_t k = 0; k < list->len; k++) push(s, &deps, list->at[k]);
         } else push(s, &deps, piece(s, dep, 0, 1));
@@ -476,6 +476,13 @@ static UOp *piece_lookup(Splitter *s, UOp *u, int a, int b) {
     return uop_new(s->graph, OP_LOOKUP, u->dtype, b - a, src, 2, NULL, 0);
 }
 
+static UOp *piece_thread_xor(Splitter *s, UOp *u, int a, int b) {
+    int native = native_lanes(s, u->dtype);
+    if (b - a > native) return runs(s, u, a, b, native);
+    UOp *own = piece(s, u->src[0], a, b);
+    return uop_new(s->graph, OP_THREAD_XOR, u->dtype, b - a, &own, 1, u->arg, u->n_arg);
+}
+
 static UOp *piece_of(Splitter *s, UOp *u, int a, int b) {
     switch (op_info[u->op].kind) {
     case KIND_UNARY: case KIND_BINARY: case KIND_TERNARY: case KIND_CONVERT: return piece_elementwise(s, u, a, b);
@@ -487,6 +494,7 @@ static UOp *piece_of(Splitter *s, UOp *u, int a, int b) {
     case OP_VCAT: return piece_vcat(s, u, a, b);
     case OP_HFOLD: return piece_hfold(s, u, a, b);
     case OP_LOOKUP: return piece_lookup(s, u, a, b);
+    case OP_THREAD_XOR: return piece_thread_xor(s, u, a, b);
     case OP_LOAD:
         if (reg_of(u->src[0])) return piece_reg_load(s, u, a, b);
         if (b - a > native_lanes(s, u->dtype)) return runs(s, u, a, b, native_lanes(s, u->dtype));
@@ -539,12 +547,14 @@ static UOpList *statements(Splitter *s, UOp *u) {
     if (known) return known;
     UOpList *out = arena_new(s->arena, sizeof *out), inner = {0};
     int n_stores = u->op == OP_END ? (int)u->arg[0] : 1, first_range = u->op == OP_END ? n_stores : 2;
+    if (u->op == OP_BARRIER) n_stores = first_range = u->n_src;
     if (u->op == OP_STORE) store_pieces(s, u, &inner);
     else for (int i = 0; i < n_stores; i++) {
         UOpList *sub = statements(s, u->src[i]);
         for (size_t k = 0; k < sub->len; k++) push(s, &inner, sub->at[k]);
     }
-    if (first_range == u->n_src) *out = inner;
+    if (u->op == OP_BARRIER) push(s, out, uop_new(s->graph, OP_BARRIER, DT_VOID, 1, inner.at, (int)inner.len, NULL, 0));
+    else if (first_range == u->n_src) *out = inner;
     else {
         int64_t count = (int64_t)inner.len;
         for (int i = first_range; i < u->n_src; i++) push(s, &inner, piece(s, u->src[i], 0, 1));

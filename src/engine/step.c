@@ -135,6 +135,7 @@ static StepTable table_make(Builder *b, Arena *arena, int n_outputs) {
 static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     Engine *e = b->engine;
     KernelList kernels;
+    b->schedule.wishes = e->target.tiles;
     TRY(schedule_kernels(&b->schedule, &kernels, err));
     b->n_kernels = (int)kernels.len;
     b->kernels = arena_new(arena, (kernels.len + 1) * sizeof *b->kernels);

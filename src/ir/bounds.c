@@ -290,7 +290,7 @@ static Bounds of_node(const UOp *u, const Bounds *s) {
     case OP_REDUCE: return of_reduce(u, s[0]);
     case OP_HFOLD: return of_many((Monoid)u->arg[0], u->dtype, s[0], u->arg[1], u->arg[1]);
     case OP_PAD: return hull(s[0], (Bounds){0, 0});
-    case OP_VCAT: case OP_SHUFFLE:
+    case OP_VCAT: case OP_SHUFFLE: case OP_THREAD_XOR:
         out = s[0];
         for (int i = 1; i < u->n_src; i++) out = hull(out, s[i]);
         return out;

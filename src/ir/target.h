@@ -13,6 +13,15 @@ typedef enum DotForm {
     DOT_I8I8,          // sdot, dp4a: i8 × i8, exact
 } DotForm;
 
+// How the schedule cuts kernels into tiles; 0: as for the threads of a CPU.
+typedef struct TileWishes {
+    double work;               // operations that are worth a tile
+    int64_t most, enough, few; // never more; no further loop is cut; fewer may read the model's memory again in each
+    int64_t multiple;          // of steps that a tile keeps, where that leaves tiles enough: threads share them evenly
+    double width;              // tiles that run at the same time
+    double sync_work;          // what starting a kernel costs, in operations of one tile
+} TileWishes;
+
 typedef struct Target {
     char name[32];             // a row of the device's target table, for example "avx2"; part of every cache key
     int vector_bytes;          // native vector register width: 16, 32, 64
@@ -26,6 +35,8 @@ typedef struct Target {
     int max_load_bytes;        // widest single load
     int param_alignment;       // every buffer's address is a multiple of it, a power of two (≥ 1)
     int local_bytes;           // local memory of a tile
-    bool has_barrier;          // several threads share a tile (GPU)
+    int group_threads;         // most threads that share a tile, a power of two; 0: a tile is one thread
+    int shuffle_threads;       // neighbouring threads that exchange values without local memory; 0: none do
+    TileWishes tiles;
     char cc_flags[256];        // C targets: explicit -m flags
 } Target;

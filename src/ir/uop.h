@@ -43,8 +43,9 @@ typedef struct MonoidInfo { const char *name; Op combine; int64_t int_identity; 
 extern const MonoidInfo monoid_info[MONOID_COUNT];
 
 // What a RANGE is for. GLOBAL: tiles of the kernel, any order, in parallel. LOOP: inside a tile, in order.
-// REDUCE: belongs to FOLDs. LANE: becomes vector lanes; UNROLL: becomes copies. The last two vanish in expand.
-typedef enum RangeKind { RANGE_GLOBAL, RANGE_LOOP, RANGE_REDUCE, RANGE_LANE, RANGE_UNROLL } RangeKind;
+// REDUCE: belongs to FOLDs. LANE: becomes vector lanes; UNROLL: becomes copies. These two vanish in expand.
+// SINGLE: one step or none around a store, whose value is computed before it: of threads with the same value one stores.
+typedef enum RangeKind { RANGE_GLOBAL, RANGE_LOOP, RANGE_REDUCE, RANGE_LANE, RANGE_UNROLL, RANGE_SINGLE } RangeKind;
 
 typedef struct Graph Graph;
 typedef struct UOp UOp;

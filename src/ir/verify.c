@@ -34,6 +34,7 @@ static const Form forms[OP_COUNT] = {
 static const int range_stages[] = {
     [RANGE_GLOBAL] = I | K | L, [RANGE_LOOP] = S | V | P, [RANGE_REDUCE] = S | V | P,
     [RANGE_LANE] = L | B,       [RANGE_UNROLL] = L | B,
+    [RANGE_SINGLE] = K | L | B | V | P,
 };
 
 bool verify_wanted(void) {
@@ -117,7 +118,7 @@ const char *verify_form(Op op, DType dtype, UOp *const *src, int n_src, const in
         return dtype == DT_VOID ? "has no type" : NULL;
     case OP_IOTA: return arg[0] < 1 ? "needs a positive length" : NULL;
     case OP_RANGE:
-        if (arg[1] < 0 || arg[1] > RANGE_UNROLL) return "unknown kind of range";
+        if (arg[1] < 0 || arg[1] > RANGE_SINGLE) return "unknown kind of range";
         return dtype_is_int(src[0]->dtype) && src[0]->dtype == dtype
                    ? NULL
                    : "range and end are not of one integer type";
@@ -207,7 +208,7 @@ static bool ids_ok(const UOpList *order, GraphStage stage, Error *err) {
 static bool statements_ok(Arena *arena, UOp *root, GraphStage stage, Error *err) {
     for (int i = 0; i < root->n_src; i++) {
         bool is_nest = root->src[i]->op == OP_END && stage >= STAGE_VECTOR;
-        if (root->src[i]->op != OP_STORE && !is_nest) return verify_wrong(err, stage, root->src[i], "is no statement");
+        if (root->src[i]->op != OP_STORE && root->src[i]->op != OP_BARRIER && !is_nest) return verify_wrong(err, stage, root->src[i], "is no statement");
     }
     UOpList free_ranges = uop_free_ranges(arena, root);
     for (size_t i = 0; i < free_ranges.len; i++)

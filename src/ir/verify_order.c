@@ -128,9 +128,15 @@ static void note_stores(UOpMap *stored, UOp *statement, UOp *u) {
     for (int i = 0; u->op == OP_END && i < (u->n_arg ? u->arg[0] : 0); i++) note_stores(stored, statement, u->src[i]);
 }
 
+static bool stands_behind(const UOp *dep, const UOp *statement) {
+    bool behind = dep == statement;
+    for (int i = 0; dep->op == OP_BARRIER && i < dep->n_src && !behind; i++) behind = stands_behind(dep->src[i], statement);
+    return behind;
+}
+
 static bool load_waits(const UOp *load, const UOp *statement) {
     for (const UOp *b = load->src[0]->src[0]; b->op == OP_AFTER; b = b->src[0])
-        for (int i = 1; i < b->n_src; i++) if (b->src[i] == statement) return true;
+        for (int i = 1; i < b->n_src; i++) if (stands_behind(b->src[i], statement)) return true;
     return false;
 }
 
@@ -161,6 +167,7 @@ bool verify_loads(Arena *arena, UOp *sink, GraphStage stage, Error *err) {
     UOpMap stored, own;
     uop_map_init(&stored, arena);
     for (int i = 0; i < sink->n_src; i++) {
+        if (sink->src[i]->op == OP_BARRIER) continue;
         uop_map_init(&own, arena);
         note_stores(&own, sink->src[i], sink->src[i]);
         if (!statement_ok(arena, sink->src[i], &stored, &own, stage, err)) return false;

@@ -23,8 +23,9 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         return;
     }
     case OP_SPECIAL:
-        uop_map_put(&r->names, u, (void *)(uintptr_t)"tile");
-        builder_cstring(&r->out, r->dialect->tile_open);
+        uop_map_put(&r->names, u, (void *)(uintptr_t)(u->arg[0] ? "thread" : "tile"));
+        if (u->arg[0]) return;
+        builder_cstring(&r->out, r->threads ? r->dialect->group_tile_open : r->dialect->tile_open);
         r->tile_open = true;
         r->depth++;
         return;
@@ -51,6 +52,7 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         indent(r);
         builder_printf(&r->out, "%s a%lld[%lld] __attribute__((aligned(64)));\n", element_name(r, (DType)u->dtype), (long long)u->arg[0], (long long)u->arg[1]);
         return;
+    case OP_BARRIER: indent(r); builder_cstring(&r->out, r->dialect->barrier); return;
     case OP_STORE: indent(r); builder_cstring(&r->out, store_text(r, u)); return;
     case OP_PREFETCH:
         if (!r->dialect->prefetch) return;
@@ -94,15 +96,22 @@ static const char *params_text(Renderer *r, const UOpList *program) {
     return builder_cstr(&b);
 }
 
+static int threads_of(const UOpList *program) {
+    for (size_t k = 0; k < program->len; k++)
+        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == 1) return (int)program->at[k]->arg[1];
+    return 0;
+}
+
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
-    Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1};
+    Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = threads_of(program)};
     uop_map_init(&r.names, arena);
     UOpMap only_shuffled;
     uop_map_init(&only_shuffled, arena);
     find_shuffled(program, &only_shuffled);
     builder_cstring(&r.out, dialect->prelude);
     typedefs(&r);
-    builder_cstring(&r.out, template_filled(arena, dialect->kernel_open, "name", name, "params", params_text(&r, program)));
+    builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
+                                            "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads)));
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
     builder_cstring(&r.out, dialect->kernel_close);

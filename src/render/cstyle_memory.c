@@ -17,6 +17,8 @@ const char *address_text(Renderer *r, UOp *index, bool is_const) {
     return arena_printf(r->arena, "%s + (%s)(%s) * %d + %lld)", base, element_name(r, DT_I64), value_name(r, at), (int)held, (long long)(offset * held));
 }
 
+enum { MOST_ALIGNED = 16 };
+
 static int64_t largest_power(int64_t n) { return n & -n; }
 
 // The largest power of two, up to `most`, that divides the address.
@@ -39,8 +41,9 @@ static const char *access_text(Renderer *r, UOp *index, const char *element, int
                                const char *at, const char *stored) {
     Arena *arena = r->arena;
     const char *type = vector_name(r, element, lanes), *count = arena_printf(arena, "%d", lanes);
+    const char *divides = arena_printf(arena, "%d", address_alignment(r, index, MOST_ALIGNED));
     int aligned = forms[2] ? address_alignment(r, index, nbytes) : nbytes;
-    if (aligned == nbytes) return template_filled(arena, forms[lanes > 1], "type", type, "element", element, "lanes", count, "at", at, "0", stored);
+    if (aligned == nbytes) return template_filled(arena, forms[lanes > 1], "type", type, "element", element, "lanes", count, "at", at, "0", stored, "aligned", divides);
     DType unit = aligned == 1 ? DT_U8 : aligned == 2 ? DT_U16 : DT_U32;
     int units = nbytes * lanes / aligned;
     return template_filled(arena, forms[2], "type", type, "row", vector_name(r, element_name(r, unit), units),

@@ -10,6 +10,7 @@ typedef struct Renderer {
     const Target *target;
     UOpMap names;
     int n_values, depth;
+    int threads;               // of a group; 0: a tile is one thread
     bool tile_open;
 } Renderer;
 

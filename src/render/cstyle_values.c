@@ -249,6 +249,12 @@ static const char *logic_text(Renderer *r, UOp *u) {   // AND OR XOR EQ NE of ve
     return arena_printf(r->arena, "(%s %s %s)", a, op, b);
 }
 
+static const char *thread_xor_lane(Renderer *r, UOp *u, int k) {
+    const char *type = u->dtype == DT_BOOL ? ints_name(r, 4, 1) : element_name(r, u->dtype);
+    return template_filled(r->arena, r->dialect->thread_xor, "type", type, "0", lane_of(r, u->src[0], k), "distance",
+                           arena_printf(r->arena, "%d", (int)u->arg[0]), "width", arena_printf(r->arena, "%d", (int)u->arg[1]));
+}
+
 const char *value_text(Renderer *r, UOp *u) {
     TextBuilder special = builder(r->arena);
     UOp *operands[DIALECT_OPERANDS] = {NULL};
@@ -266,6 +272,7 @@ const char *value_text(Renderer *r, UOp *u) {
     case OP_MAX: case OP_MIN: return extreme_text(r, u);
     case OP_NOT: return arena_printf(r->arena, u->lanes > 1 ? "(~%s)" : "(!%s)", value_name(r, u->src[0]));
     case OP_DOT4: return u->lanes == 1 ? dot_lane(r, u, 0) : lanes_literal(r, u, dot_lane);
+    case OP_THREAD_XOR: return u->lanes == 1 ? thread_xor_lane(r, u, 0) : lanes_literal(r, u, thread_xor_lane);
     case OP_LOOKUP: return u->lanes == 1 ? lookup_lane(r, u, 0) : lanes_literal(r, u, lookup_lane);
     case OP_NEG: return arena_printf(r->arena, "(%s)(-%s)", type_name(r, u, u->lanes), value_name(r, u->src[0]));
     case OP_SHL: case OP_SHR: {

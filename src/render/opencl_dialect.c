@@ -1,4 +1,4 @@
-// opencl_dialect: OpenCL C 1.2. A work item runs a tile; its vectors have 16 lanes at most.
+// opencl_dialect: OpenCL C 1.2. A work item runs a tile, or a group of them does; its vectors have 16 lanes at most.
 // In: a linear program for a target without instructions of a vendor. Out (see cstyle.h): one __kernel function. A buffer
 // comes as an object of the host's API and an offset in it, since parts of one object cannot be named otherwise.
 // Invariant: conversions, rounding and wrapping are those of ir/eval, not those that the language leaves open: floats
@@ -32,7 +32,18 @@ static const char prelude[] =
     "#define ADD_FOURS(n, n2, n4) \\\n"
     "    static int##n add_fours##n(int##n acc, short##n4 p) { \\\n"
     "        int##n2 pairs = convert_int##n2(p.even) + convert_int##n2(p.odd); return acc + pairs.even + pairs.odd; }\n"
-    "ADD_FOURS(2, 4, 8) ADD_FOURS(4, 8, 16)\n";
+    "ADD_FOURS(2, 4, 8) ADD_FOURS(4, 8, 16)\n"
+    // What another item of the group has, through local memory: all items come here together.
+    "#define THREAD_XOR(type) \\\n"
+    "    static type type##_xor(type x, int other, __local ulong *exchange) { \\\n"
+    "        __local type *at = (__local type *)exchange; \\\n"
+    "        barrier(CLK_LOCAL_MEM_FENCE); at[get_local_id(0)] = x; barrier(CLK_LOCAL_MEM_FENCE); \\\n"
+    "        return at[get_local_id(0) ^ other]; }\n"
+    "THREAD_XOR(char) THREAD_XOR(uchar) THREAD_XOR(short) THREAD_XOR(ushort) THREAD_XOR(int) THREAD_XOR(uint) THREAD_XOR(long)\n"
+    "THREAD_XOR(ulong) THREAD_XOR(float)\n"
+    "#ifdef cl_khr_fp64\n"
+    "THREAD_XOR(double)\n"
+    "#endif\n";
 
 static const char *lanes_text(const UOp *u, int lanes) {
     return lanes == 1 ? "" : arena_printf(graph_arena(u->graph), "%d", lanes);
@@ -103,6 +114,11 @@ const Dialect opencl_dialect = {
     .param = "    __global uchar *const p$slot = b$slot + o$slot;\n",
     .tile_open = "    const int tile = (int)get_global_id(0);\n    if (tile < end) {\n",
     .tile_close = "    }\n",
+    .group_open = "__kernel __attribute__((reqd_work_group_size($threads, 1, 1))) void $name($paramsconst int end) {\n"
+                  "    __local ulong exchange[$threads];\n    const int thread = (int)get_local_id(0);\n",
+    .group_tile_open = "    const int tile = (int)get_group_id(0);\n    {\n",
+    .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n",
+    .thread_xor = "$type_xor($0, $distance, exchange)",
     .no_tile = "",
     .kernel_close = "}\n",
     .space = "__global ",

@@ -11,7 +11,9 @@
 #include "runtime/opencl_programs.h"
 
 enum { OFFSET_BITS = 40, READABLE_BEHIND = 64, VECTOR_BYTES = 16, BUFFER_ALIGNMENT = 16 };
-static const char TARGET[] = "opencl12";
+// A tile is one item, or a group of them.
+static const char ITEM_TARGET[] = "opencl12", GROUP_TARGET[] = "opencl12-groups";
+enum { GROUP_THREADS = 256 };
 _Static_assert(sizeof(void *) == 8, "addresses hold a number and an offset");
 
 typedef struct BufferSlot { OpenclMemory memory; uint32_t next_free; } BufferSlot;   // next_free: 1 + slot, 0: none
@@ -20,6 +22,7 @@ struct DeviceState {
     Arena *arena;
     OpenclApi api;
     OpenclChoice choice;
+    bool has_groups;
     OpenclContext context;
     OpenclQueue queue, timed_queue;      // timed_queue: NULL until somebody wants times
     OpenclPrograms programs;
@@ -58,8 +61,10 @@ static bool context_open(DeviceState *state, Error *err) {
 static bool opencl_open(DeviceState **out, const char *target_name, int threads, Error *err) {
     *out = NULL;
     if (threads < 0) return fail(err, LATHE_BAD_REQUEST, "%d threads: choose 1 or more, or 0 for all", threads);
-    if (target_name && strcmp(target_name, "native") && strcmp(target_name, TARGET))
-        return fail(err, LATHE_BAD_REQUEST, "\"%s\" is not a target of the opencl device; choose one of: native, %s", target_name, TARGET);
+    bool is_native = !target_name || !strcmp(target_name, "native"), has_groups = !is_native && !strcmp(target_name, GROUP_TARGET);
+    if (!is_native && !has_groups && strcmp(target_name, ITEM_TARGET))
+        return fail(err, LATHE_BAD_REQUEST, "\"%s\" is not a target of the opencl device; choose one of: native, %s, %s", target_name,
+                    ITEM_TARGET, GROUP_TARGET);
     DeviceState *state = calloc(1, sizeof *state);
     if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the opencl device");
     state->arena = arena_create();
@@ -67,6 +72,7 @@ static bool opencl_open(DeviceState **out, const char *target_name, int threads,
         opencl_close(state);
         return false;
     }
+    state->has_groups = is_native ? !state->choice.is_cpu : has_groups;
     *out = state;
     return true;
 }
@@ -84,7 +90,11 @@ static void opencl_describe_target(const DeviceState *state, Target *target) {
         .param_alignment = BUFFER_ALIGNMENT,
         .local_bytes = state->choice.local_bytes > INT32_MAX ? INT32_MAX : (int)state->choice.local_bytes,
     };
-    memcpy(target->name, TARGET, sizeof TARGET);
+    memcpy(target->name, ITEM_TARGET, sizeof ITEM_TARGET);
+    if (!state->has_groups) return;
+    memcpy(target->name, GROUP_TARGET, sizeof GROUP_TARGET);
+    target->group_threads = GROUP_THREADS;
+    target->tiles = (TileWishes){.work = 16384, .most = 2048, .enough = 512, .few = 512, .multiple = 16, .width = 32, .sync_work = 300000};
 }
 
 static const char *opencl_hardware(const DeviceState *state) { return state->choice.name; }
@@ -255,6 +265,7 @@ static bool stage_enqueue(DeviceState *state, OpenclQueue queue, const Stage *st
     if (status == OPENCL_SUCCESS) status = api->SetKernelArg(built->kernel, 2 * built->n_slots, sizeof tiles, &tiles);
     size_t group = (size_t)tiles < built->group_items ? (size_t)tiles : built->group_items;
     size_t items = ((size_t)tiles + group - 1) / group * group;
+    if (built->is_group) group = built->group_items, items = (size_t)tiles * group;
     if (status == OPENCL_SUCCESS) status = api->EnqueueNDRangeKernel(queue, built->kernel, 1, NULL, &items, &group, 0, NULL, event);
     return status == OPENCL_SUCCESS || run_failed(state, stage->program->name, status, err);
 }

@@ -88,18 +88,21 @@ static bool kernel_fits(const OpenclPrograms *p, const KernelSource *source, Ope
     const OpenclApi *api = p->api;
     OpenclDevice device = p->choice->device;
     uint32_t n_arguments = 0;
-    size_t most_items = 0, wanted = p->choice->is_cpu ? 1 : GROUP_OF_A_GPU;
+    size_t most_items = 0, declared[3] = {0}, wanted = p->choice->is_cpu ? 1 : GROUP_OF_A_GPU;
     uint64_t local_bytes = 0;
     if (api->GetKernelInfo(built->kernel, OPENCL_ARGUMENTS, sizeof n_arguments, &n_arguments, NULL) != OPENCL_SUCCESS || n_arguments % 2 == 0 ||
         api->GetKernelWorkGroupInfo(built->kernel, device, OPENCL_GROUP_ITEMS, sizeof most_items, &most_items, NULL) != OPENCL_SUCCESS ||
+        api->GetKernelWorkGroupInfo(built->kernel, device, OPENCL_DECLARED_GROUP, sizeof declared, declared, NULL) != OPENCL_SUCCESS ||
         api->GetKernelWorkGroupInfo(built->kernel, device, OPENCL_KERNEL_LOCAL_BYTES, sizeof local_bytes, &local_bytes, NULL) != OPENCL_SUCCESS)
         return fail(err, LATHE_DEVICE, "kernel %s: %s does not say what it needs; update its driver", source->name, p->choice->name);
     built->n_slots = (n_arguments - 1) / 2;
+    built->is_group = declared[0] > 1;
+    if (built->is_group) wanted = declared[0];
     built->group_items = most_items < wanted ? most_items : wanted;
     size_t parameter_bytes = (size_t)built->n_slots * BYTES_OF_A_SLOT + BYTES_OF_TILES;
     if ((int)built->n_slots > source->n_params)
         return fail(err, LATHE_COMPILE, "kernel %s takes %u buffers and is given %d", source->name, built->n_slots, source->n_params);
-    if (built->group_items == 0)
+    if (built->group_items == 0 || (built->is_group && built->group_items < wanted))
         return fail(err, LATHE_UNSUPPORTED, "kernel %s needs more registers than %s has; use another device", source->name, p->choice->name);
     if (local_bytes > p->choice->local_bytes)
         return fail(err, LATHE_UNSUPPORTED, "kernel %s needs %llu bytes of local memory, %s has %llu; use another device", source->name,

@@ -17,8 +17,9 @@ typedef struct OpenclPrograms {
     atomic_long hits, compiled;
 } OpenclPrograms;
 
-// One kernel. n_slots: buffers that it takes, two arguments each; then the number of tiles.
-typedef struct OpenclBuilt { OpenclProgram program; OpenclKernel kernel; uint32_t n_slots; size_t group_items; } OpenclBuilt;
+// One kernel. n_slots: buffers that it takes, two arguments each; then the number of tiles. is_group: a group of group_items
+// runs a tile; else an item does.
+typedef struct OpenclBuilt { OpenclProgram program; OpenclKernel kernel; uint32_t n_slots; size_t group_items; bool is_group; } OpenclBuilt;
 
 // Texts live on the arena.
 void opencl_programs_open(OpenclPrograms *programs, Arena *arena, const OpenclApi *api, const OpenclChoice *choice, OpenclContext context);

@@ -7,6 +7,14 @@
 enum { TILE_WORK = 131072, MOST_TILES = 512, FEW_TILES = 8 };
 static const double NEARLY = 1.25;
 
+// What the target wishes, or what suits threads of a CPU.
+static TileWishes wishes_of(const Fuser *f) {
+    TileWishes w = f->schedule->wishes;
+    return (TileWishes){.work = w.work > 0 ? w.work : TILE_WORK, .most = w.most ? w.most : MOST_TILES,
+                        .enough = w.enough ? w.enough : ENOUGH_TILES, .few = w.few ? w.few : FEW_TILES,
+                        .multiple = w.multiple ? w.multiple : 1, .width = w.width};
+}
+
 // How far apart two steps of the range read; what numbers loaded by it select lies anywhere.
 static int64_t step_of(UOp *index, UOp *range) {
     int64_t step;
@@ -54,6 +62,7 @@ static bool goes_before(const Group *g, const Weight *w, int a, int b) {
 Cuts cuts_choose(Fuser *f, const Group *g) {
     Weight weight[MAX_TILES] = {{0}};
     Cuts cuts = {.tiles = 1};
+    const TileWishes wish = wishes_of(f);
     int order[MAX_TILES], n = 0;
     weigh_tiles(f, g, weight);
     for (int t = 0; t < g->n_tiles; t++) {
@@ -62,13 +71,14 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
         for (; at > 0 && goes_before(g, weight, t, order[at - 1]); at--) order[at] = order[at - 1];
         order[at] = t;
     }
-    for (int i = 0; i < n && g->work / cuts.tiles > TILE_WORK && cuts.tiles < ENOUGH_TILES; i++) {
+    for (int i = 0; i < n && g->work / cuts.tiles > wish.work && cuts.tiles < (double)wish.enough; i++) {
         int64_t size = range_size(g->tile[order[i]]);
-        double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / MOST_TILES;
-        if (TILE_WORK / per_step > wanted) wanted = TILE_WORK / per_step;
-        int64_t keep = divisor_from(size, wanted);
+        double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / (double)wish.most;
+        if (wish.work / per_step > wanted) wanted = wish.work / per_step;
+        int64_t keep = divisor_from(size, wanted), whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;
+        if (whole < size && (double)(size / whole) * cuts.tiles >= wish.width) keep = whole;
         bool is_costly = weight[order[i]].again > weight[order[i]].elements;   // worth it only where workers have nothing to do
-        if (keep == size || (is_costly && cuts.tiles >= FEW_TILES)) continue;
+        if (keep == size || (is_costly && cuts.tiles >= (double)wish.few)) continue;
         cuts.at[cuts.n++] = (Cut){order[i], keep};
         cuts.tiles *= (double)(size / keep);
     }

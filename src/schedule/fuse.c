@@ -152,7 +152,12 @@ static double group_tiles(const Group *g) {
     return n;
 }
 
-static double estimate(double work, double tiles) { return work / (tiles < WIDTH ? tiles : WIDTH) + SYNC_WORK; }
+static double width_of(const Fuser *f) { return f->schedule->wishes.width > 0 ? f->schedule->wishes.width : WIDTH; }
+static double sync_work_of(const Fuser *f) { return f->schedule->wishes.sync_work > 0 ? f->schedule->wishes.sync_work : SYNC_WORK; }
+
+static double estimate(const Fuser *f, double work, double tiles) {
+    return work / (tiles < width_of(f) ? tiles : width_of(f)) + sync_work_of(f);
+}
 
 // ---------------------------------------------------------------- joining
 
@@ -273,15 +278,15 @@ static bool join_group(Fuser *f, Group *g, const Reader *r) {
     for (size_t i = 0; i < g->members.len; i++)
         is_hard |= !g->members.at[i].is_row_major && reads(&r->reads, g->members.at[i].buffer);
     if (is_hard && tiles > 1) return false;
-    double apart = estimate(g->work, group_tiles(g)) + estimate(r->work, r->alone);
-    if (estimate(g->work + r->work, tiles) > apart) return false;
+    double apart = estimate(f, g->work, group_tiles(g)) + estimate(f, r->work, r->alone);
+    if (estimate(f, g->work + r->work, tiles) > apart) return false;
     joined.members.at = arena_copy(f->arena, g->members.at, g->members.len * sizeof *g->members.at);
     joined.members.cap = g->members.len;
     group_join(f, &joined, r->store, match);
     joined.loops += r->loops;
     if (!g->knows_again) g->again = cuts_read_again(f, g), g->knows_again = true;
     joined.again = cuts_read_again(f, &joined), joined.knows_again = true;
-    if (estimate(joined.work + joined.again, tiles) > apart + g->again / WIDTH) return false;
+    if (estimate(f, joined.work + joined.again, tiles) > apart + g->again / width_of(f)) return false;
     *g = joined;
     return true;
 }
@@ -347,7 +352,7 @@ KernelList schedule_fuse(Schedule *s) {
     recompute_init(&recompute, s);
     for (size_t i = 0; i < s->items.len; i++) {
         UOp *store = recompute_apply(&recompute, s->items.at[i].store);
-        if (try_join(&f, store) || recompute_put_off(&recompute, store, ENOUGH_TILES, SYNC_WORK)) continue;
+        if (try_join(&f, store) || recompute_put_off(&recompute, store, ENOUGH_TILES, sync_work_of(&f))) continue;
         vec_push(f.arena, &f.groups, group_new(&f, store));
     }
     for (size_t i = 0; i < f.groups.len; i++) vec_push(s->arena, &out, group_finish(&f, &f.groups.at[i]));

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "ir/target.h"
 #include "ir/rewrite.h"
 
 // One kept value: the statement that computes and stores it.
@@ -26,6 +27,7 @@ typedef struct Schedule {
     VEC(Item) items;             // in an order that can run: hazards are those of the buffers they touch
     VEC(Temp) temps;             // temp i has id FIRST_TEMP_ID + i
     int64_t *output_ids;         // buffer id of each output of the graph
+    TileWishes wishes;           // of the target; zeros: a CPU's
     bool failed;
     Error error;
 } Schedule;

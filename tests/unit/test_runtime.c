@@ -245,7 +245,7 @@ static void targets_are_chosen_and_refused(void **state) {
         assert_string_equal(target.name, name);
         assert_true(target.vector_bytes >= 16 && target.n_vector_registers >= 16 &&
                     target.max_load_bytes >= 16);
-        assert_true(target.unaligned_loads && !target.has_barrier && target.local_bytes > 0);
+        assert_true(target.unaligned_loads && target.group_threads == 0 && target.local_bytes > 0);
         assert_null(strstr(target.cc_flags, "native"));
         if (needs) {
             // Without one of the features: an error that names it.

@@ -1,0 +1,371 @@
+// threads: the threads of a group share a tile, on targets where a tile is a group.
+// In: a kernel. Out: the same, each store and some of its sums spread over the threads: SPECIAL 1 is the thread, THREAD_XOR
+// brings partial results together by the monoid's own combining op, BARRIERs stand where a statement touches what threads of
+// an earlier one wrote or read.
+// Invariant: each element is stored once, by one thread; a THREAD_XOR that needs a barrier is reached by all threads alike.
+// Example: 32 rows of 64 blocks, 512 threads: 16 rows at a time, 32 neighbouring threads a row, 2 blocks a thread, 5 steps of
+// x + thread_xor(x).
+#include <string.h>
+
+#include "base/error.h"
+#include "codegen/codegen.h"
+#include "ir/rewrite.h"
+
+enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4 };
+
+typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads; } Spread;
+
+// How one store is shared: `lanes` neighbouring threads compute the folds of one element together.
+typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; } Plan;
+
+static UOp *number(UOp *like, int64_t value) { return uop_int(like->graph, DT_I32, value); }
+static UOp *quotient(UOp *u, int64_t by) { return by == 1 ? u : uop_binary(OP_IDIV, u, number(u, by)); }
+static UOp *remainder_of(UOp *u, int64_t by) { return uop_binary(OP_MOD, u, number(u, by)); }
+
+static int64_t power_from(int64_t n) {
+    int64_t p = 1;
+    while (p < n) p *= 2;
+    return p;
+}
+
+static bool is_guard(const UOp *range) { return !range_is_static(range) && range_size(range) == 1; }
+
+// ---------------------------------------------------------------- splitting loops over threads
+
+// Steps of a loop that thread `at` of `threads` takes, at, at + threads, …
+static UOp *steps_of_thread(UOp *range, UOp *at, int64_t threads, RangeKind kind) {
+    UOp *left = uop_binary(OP_ADD, uop_binary(OP_SUB, range->src[0], at), number(at, threads - 1));
+    int64_t most = (range_size(range) + threads - 1) / threads;
+    UOp *end = uop_binary(OP_IDIV, uop_binary(OP_MAX, left, number(at, 0)), number(at, threads));
+    return uop_range_most(range->graph, simplify(end), most, kind);
+}
+
+// What a list of loops becomes for thread `at` of `threads`: loop i is replaced by to[i], outer loops stay.
+typedef struct Split {
+    UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *loop[MAX_LOOPS], *only;   // loop: what stays of it, or NULL; only: a guard
+    int n;
+    bool is_uniform;           // all threads take the same steps
+} Split;
+
+static void split_add(Split *s, UOp *from, UOp *to, UOp *loop) {
+    s->from[s->n] = from, s->to[s->n] = to, s->loop[s->n++] = loop;
+}
+
+static UOp *guard_of(UOp *at, RangeKind kind) {
+    UOp *is_first = uop_binary(OP_LT, at, number(at, 1));
+    return uop_range_most(at->graph, uop_where(is_first, number(at, 1), number(at, 0)), 1, kind);
+}
+
+// Innermost loops first: neighbouring threads take neighbouring steps.
+static Split split_loops(UOp *const *ranges, int n, UOp *at, int64_t threads, RangeKind kind) {
+    Split s = {.is_uniform = true};
+    for (int i = n; i-- > 0 && threads > 1;) {
+        UOp *range = ranges[i];
+        int64_t size = range_size(range);
+        if (is_guard(range)) continue;
+        if (range_is_static(range) && threads % size == 0) {
+            split_add(&s, range, threads == size ? at : remainder_of(at, size), NULL);
+            at = quotient(at, size), threads /= size;
+        } else if (range_is_static(range) && size < threads) {   // as the next power of two, of which some have nothing to do
+            int64_t some = power_from(size);
+            UOp *own = some == threads ? at : remainder_of(at, some), *is_there = uop_binary(OP_LT, own, number(own, size));
+            split_add(&s, range, own, uop_range_most(range->graph, uop_where(is_there, number(own, 1), number(own, 0)), 1, kind));
+            at = quotient(at, some), threads /= some;
+            s.is_uniform = false;
+        } else {
+            bool is_even = range_is_static(range) && size % threads == 0;
+            UOp *loop = is_even ? uop_range_const(range->graph, size / threads, kind) : steps_of_thread(range, at, threads, kind);
+            split_add(&s, range, uop_binary(OP_ADD, uop_binary(OP_MUL, loop, number(at, threads)), at), loop);
+            s.is_uniform &= is_even;
+            threads = 1;
+        }
+    }
+    if (threads > 1) s.only = guard_of(at, kind), s.is_uniform = false;
+    return s;
+}
+
+// The loops of a statement after a split, in their order; what ends at data may depend on loops outside.
+static int loops_after(const Split *s, UOp *const *ranges, int n, UOp **out) {
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        UOp *loop = ranges[i];
+        for (int k = 0; k < s->n; k++) if (s->from[k] == ranges[i]) loop = s->loop[k];
+        if (loop) out[count++] = loop;
+    }
+    if (s->only) out[count++] = s->only;
+    return count;
+}
+
+// Replaces one after the other: what stands for a loop may itself end at data that depends on one further out.
+static UOp *replaced(UOp *u, const Split *s) {
+    for (int k = 0; k < s->n; k++) u = uop_substitute(u, &s->from[k], &s->to[k], 1);
+    return u;
+}
+
+// ---------------------------------------------------------------- sums over threads
+
+static UOp *across(Spread *x, Monoid monoid, UOp *value, int64_t lanes) {
+    for (int64_t d = lanes / 2; d > 0; d /= 2) {
+        UOp *other = uop_new(x->graph, OP_THREAD_XOR, value->dtype, 1, &value, 1, (int64_t[]){d, lanes}, 2);
+        value = uop_new(x->graph, monoid_info[monoid].combine, value->dtype, 1, (UOp *[]){other, value}, 2, NULL, 0);
+    }
+    return value;
+}
+
+static UOp *spread_fold(Spread *x, UOp *fold, int64_t lanes) {
+    Monoid monoid = (Monoid)fold->arg[0];
+    bool is_half = fold->dtype == DT_F16 || fold->dtype == DT_BF16;   // summed in f32, rounded once
+    UOp *loops[MAX_LOOPS], *value = is_half ? uop_cast(fold->src[0], DT_F32) : fold->src[0];
+    Split s = split_loops(fold->src + 1, fold->n_src - 1, remainder_of(x->thread, lanes), lanes, RANGE_REDUCE);
+    int n = loops_after(&s, fold->src + 1, fold->n_src - 1, loops);
+    for (int i = 0; i < n; i++) loops[i] = replaced(loops[i], &s);
+    UOp *part = replaced(value, &s);
+    if (n) part = uop_fold(monoid, 1, part, loops, n);
+    return is_half ? uop_cast(across(x, monoid, part, lanes), (DType)fold->dtype) : part;
+}
+
+// Sums of sums and multiples of them come together once: Σ w·across(x) = across(Σ w·x). Whether u is one of the folds, or
+// made of them so that the part of each thread can be added up later. holds: the nodes that a fold stands in.
+static bool is_linear(const UOp *u, const Plan *plan, const UOpMap *holds) {
+    bool is_sum = (u->op == OP_FOLD ? u->arg[0] == MONOID_SUM : u->op == OP_ADD || u->op == OP_MUL) && u->dtype == DT_F32;
+    for (int i = 0; i < plan->n_folds; i++) if (u == plan->fold[i]) return is_sum;
+    if (!is_sum) return false;
+    if (u->op == OP_FOLD) return is_linear(u->src[0], plan, holds);
+    bool in_first = uop_map_get(holds, u->src[0]), in_second = uop_map_get(holds, u->src[1]);
+    if (u->op == OP_ADD) return in_first && in_second && is_linear(u->src[0], plan, holds) && is_linear(u->src[1], plan, holds);
+    return in_first != in_second && is_linear(u->src[in_second], plan, holds);
+}
+
+// Which nodes a fold of the plan stands in.
+static void find_holders(Spread *x, UOp *value, const Plan *plan, UOpMap *holds) {
+    UOpList order = uop_toposort_value(x->arena, value);
+    uop_map_init(holds, x->arena);
+    for (int i = 0; i < plan->n_folds; i++) uop_map_put(holds, plan->fold[i], value);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        for (int i = 0; i < (u->op == OP_AFTER ? 1 : u->n_src); i++) if (uop_map_get(holds, u->src[i])) uop_map_put(holds, u, value);
+    }
+}
+
+// value with the folds' own parts in place of the folds, brought together where they stop being parts of sums.
+static UOp *joined(Spread *x, UOp *u, const Plan *plan, UOp *const *part, const UOpMap *holds, UOpMap *done) {
+    UOp *known = uop_map_get(done, u);
+    if (known || !uop_map_get(holds, u)) return known ? known : u;
+    if (is_linear(u, plan, holds)) {
+        known = across(x, MONOID_SUM, uop_substitute(u, plan->fold, part, plan->n_folds), plan->lanes);
+    } else {
+        for (int i = 0; i < plan->n_folds && !known; i++)
+            if (u == plan->fold[i]) known = across(x, (Monoid)u->arg[0], part[i], plan->lanes);
+        if (!known) {
+            UOp **src = arena_new(x->arena, u->n_src * sizeof *src);
+            for (int i = 0; i < u->n_src; i++) src[i] = joined(x, u->src[i], plan, part, holds, done);
+            known = uop_with_src(u, src);
+        }
+    }
+    uop_map_put(done, u, known);
+    return known;
+}
+
+// Floats have no order on such targets: plain loops.
+static UOp *unordered(Spread *x, UOp *root) {
+    UOpList order = uop_toposort(x->arena, root);
+    UOpMap done;
+    uop_map_init(&done, x->arena);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k], **src = arena_new(x->arena, (size_t)(u->n_src + 1) * sizeof *src);
+        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
+        int64_t arg[2] = {u->n_arg ? u->arg[0] : 0, 1};
+        bool is_ordered = u->op == OP_FOLD && u->arg[0] == MONOID_SUM && dtype_is_float((DType)u->dtype);
+        uop_map_put(&done, u, is_ordered ? uop_new(x->graph, OP_FOLD, (DType)u->dtype, 1, src, u->n_src, arg, 2) : uop_with_src(u, src));
+    }
+    return uop_map_get(&done, root);
+}
+
+// ---------------------------------------------------------------- which threads do what
+
+static double trips_of(UOp *const *ranges, int n) {
+    double trips = 1;
+    for (int i = 0; i < n; i++) trips *= (double)range_size(ranges[i]);
+    return trips;
+}
+
+// The folds worth sharing: the outermost with enough steps.
+static void find_folds(Spread *x, UOp *u, UOpMap *seen, Plan *plan) {
+    if (uop_map_get(seen, u)) return;
+    uop_map_put(seen, u, u);
+    if (u->op == OP_FOLD && trips_of(u->src + 1, u->n_src - 1) >= LEAST_TRIPS && u->n_src <= MAX_LOOPS) {
+        if (plan->n_folds < MAX_FOLDS) plan->fold[plan->n_folds++] = u;
+        return;
+    }
+    int n = u->op == OP_AFTER || u->op == OP_FOLD || u->op == OP_RANGE ? (u->op == OP_RANGE ? 0 : 1) : u->n_src;
+    for (int i = 0; i < n; i++) find_folds(x, u->src[i], seen, plan);
+}
+
+// Bytes between what neighbouring steps of a loop read, other loops standing still; 0: the same, −1: not known.
+static double step_of(Spread *x, UOp *load, UOp *range) {
+    UOp *index = load->src[0]->src[1], *from[2 * MAX_LOOPS], *lo[2 * MAX_LOOPS], *hi[2 * MAX_LOOPS];
+    UOpList order = uop_toposort_value(x->arena, index);
+    int64_t most = range_size(range) - 1, apart;
+    int n = 0;
+    for (size_t k = 0; k < order.len && n < 2 * MAX_LOOPS; k++) {
+        if (order.at[k]->op != OP_RANGE) continue;
+        from[n] = order.at[k];
+        lo[n] = number(range, 0);
+        hi[n++] = number(range, order.at[k] == range ? most : 0);
+    }
+    if (most <= 0) return 0;
+    UOp *difference = uop_binary(OP_SUB, uop_substitute(index, from, hi, n), uop_substitute(index, from, lo, n));
+    if (!uop_is_int_const(simplify(difference), &apart)) return -1;
+    double step = (double)apart * dtype_bytes((DType)uop_buffer_of(load->src[0])->dtype) / (double)most;
+    return step < 0 ? -step : step;
+}
+
+// Whether neighbouring steps of the folds lie nearer in memory than neighbouring elements of the store, where most is read.
+static bool folds_lie_nearer(Spread *x, UOp *store, const Plan *plan) {
+    RangeSets sets = range_sets(x->arena, store->src[1]);
+    UOp *last = store->n_src > 2 ? store->src[store->n_src - 1] : NULL, *heaviest = NULL, *inner = NULL;
+    double most = 0;
+    for (size_t k = 0; k < sets.order.len; k++) {
+        UOp *u = sets.order.at[k];
+        double nbytes = u->op == OP_LOAD ? range_sets_trips(&sets, u) * dtype_bytes((DType)u->dtype) : 0;
+        for (int f = 0; f < plan->n_folds && nbytes > most; f++) {
+            UOp *own = plan->fold[f]->src[plan->fold[f]->n_src - 1];
+            if (range_sets_depends(&sets, u, own) && (!last || range_sets_depends(&sets, u, last))) most = nbytes, heaviest = u, inner = own;
+        }
+    }
+    if (!heaviest || !last || is_guard(last)) return true;
+    double along_fold = step_of(x, heaviest, inner), along_store = step_of(x, heaviest, last);
+    return along_fold >= 0 && (along_store < 0 || along_fold <= along_store);
+}
+
+// Threads for folds of so many steps: without a rest where that costs little.
+static int64_t lanes_for(double trips, int64_t most) {
+    int64_t n = (int64_t)trips, even = n & -n, lanes = power_from(n);
+    if (lanes > most) lanes = most;
+    return n % lanes && n < FEW_TURNS * lanes && even >= LEAST_TRIPS && even < lanes ? even : lanes;
+}
+
+static Plan plan_store(Spread *x, UOp *store, int64_t most) {
+    Plan plan = {.lanes = 1};
+    UOpMap seen;
+    double trips = 0, elements = trips_of(store->src + 2, store->n_src - 2);
+    uop_map_init(&seen, x->arena);
+    find_folds(x, store->src[1], &seen, &plan);
+    for (int i = 0; i < plan.n_folds; i++) {
+        double own = trips_of(plan.fold[i]->src + 1, plan.fold[i]->n_src - 1);
+        if (own > trips) trips = own;
+    }
+    if (plan.n_folds == 0) return plan;
+    if (folds_lie_nearer(x, store, &plan)) {
+        plan.lanes = lanes_for(trips, most < WARP ? most : WARP);
+        while (plan.lanes >= WARP && 2 * plan.lanes <= most && elements * (double)plan.lanes * 2 <= (double)most &&
+               trips / (double)plan.lanes >= LONG_TRIPS)
+            plan.lanes *= 2;
+    } else {
+        while (2 * plan.lanes <= WARP && elements * (double)plan.lanes * 2 <= (double)most && trips / (double)plan.lanes >= LEAST_TRIPS) plan.lanes *= 2;
+    }
+    return plan;
+}
+
+// Threads that have something to do.
+static int64_t threads_wanted(Spread *x, UOp *store, int64_t most) {
+    double n = (double)plan_store(x, store, most).lanes * trips_of(store->src + 2, store->n_src - 2);
+    return n >= (double)most ? most : power_from((int64_t)n);
+}
+
+// ---------------------------------------------------------------- statements
+
+static UOp *rebuilt(UOp *store, const Split *s, UOp *value, UOp *single) {
+    UOp *loops[2 * MAX_LOOPS], *after = replaced(value, s), *index = replaced(store->src[0], s);
+    int n = loops_after(s, store->src + 2, store->n_src - 2, loops);
+    for (int i = 0; i < n; i++) loops[i] = replaced(loops[i], s);
+    if (single) loops[n++] = single;
+    return uop_store(index, after, loops, n);
+}
+
+static bool needs_barriers(const Spread *x, int64_t lanes) { return lanes > x->target->shuffle_threads; }
+
+static UOp *spread_store(Spread *x, UOp *store) {
+    Plan plan = plan_store(x, store, x->threads);
+    UOp *value = store->src[1], *to[MAX_FOLDS];
+    Split s;
+    for (;;) {
+        s = split_loops(store->src + 2, store->n_src - 2, quotient(x->thread, plan.lanes), x->threads / plan.lanes, RANGE_LOOP);
+        if (plan.lanes == 1 || !needs_barriers(x, plan.lanes) || s.is_uniform) break;
+        // All threads must come to each barrier: one element at a time, or each thread its own elements.
+        bool is_short = x->threads > WARP * FEW_TURNS || trips_of(plan.fold[0]->src + 1, plan.fold[0]->n_src - 1) < LONG_TRIPS;
+        plan.lanes = plan.lanes == x->threads || is_short ? 1 : x->threads;
+    }
+    for (int i = 0; plan.lanes > 1 && i < plan.n_folds; i++) to[i] = spread_fold(x, plan.fold[i], plan.lanes);
+    if (plan.lanes > 1) {
+        UOpMap done, holds;
+        uop_map_init(&done, x->arena);
+        find_holders(x, value, &plan, &holds);
+        for (int i = 0; i < plan.n_folds; i++)   // halves are together already
+            if (plan.fold[i]->dtype == DT_F16 || plan.fold[i]->dtype == DT_BF16) uop_map_put(&done, plan.fold[i], to[i]);
+        value = joined(x, value, &plan, to, &holds, &done);
+    }
+    UOp *single = plan.lanes > 1 ? guard_of(remainder_of(x->thread, plan.lanes), RANGE_SINGLE) : NULL;
+    return unordered(x, rebuilt(store, &s, value, single));
+}
+
+typedef struct Touched { UOpMap read, written; } Touched;
+
+static void touched_init(Spread *x, Touched *t) {
+    uop_map_init(&t->read, x->arena);
+    uop_map_init(&t->written, x->arena);
+}
+
+// Whether a statement may not run beside those since the last barrier; it counts as one of them then.
+static bool conflicts(const Touched *t, const UOpList *order) {
+    for (size_t k = 0; k < order->len; k++) {
+        UOp *u = order->at[k];
+        if (u->op != OP_LOAD && u->op != OP_STORE) continue;
+        UOp *buffer = uop_buffer_of(u->src[0]);
+        if (uop_map_get(&t->written, buffer) || (u->op == OP_STORE && uop_map_get(&t->read, buffer))) return true;
+    }
+    return false;
+}
+
+static void touch(Touched *t, const UOpList *order) {
+    for (size_t k = 0; k < order->len; k++) {
+        UOp *u = order->at[k];
+        if (u->op == OP_LOAD || u->op == OP_STORE) uop_map_put(u->op == OP_LOAD ? &t->read : &t->written, uop_buffer_of(u->src[0]), u);
+    }
+}
+
+UOp *spread_threads(UOp *sink, const Target *target) {
+    if (target->group_threads <= 1) return sink;
+    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .threads = 1};
+    for (int i = 0; i < sink->n_src; i++) {
+        int64_t wanted = threads_wanted(&x, sink->src[i], target->group_threads);
+        if (wanted > x.threads) x.threads = wanted;
+    }
+    int64_t least = target->group_threads < WARP ? target->group_threads : WARP;
+    if (x.threads < least) x.threads = least;
+    x.thread = uop_new(x.graph, OP_SPECIAL, DT_I32, 1, NULL, 0, (int64_t[]){1, x.threads}, 2);
+
+    int n = 0, n_old = 0, since = 0;   // since: the first statement behind the last barrier
+    UOp **out = arena_new(x.arena, (size_t)(2 * sink->n_src + 1) * sizeof *out), *barrier = NULL;
+    UOp **old = arena_new(x.arena, (size_t)(sink->n_src + 1) * sizeof *old), **now = arena_new(x.arena, (size_t)(sink->n_src + 1) * sizeof *now);
+    Touched touched;
+    touched_init(&x, &touched);
+    for (int i = 0; i < sink->n_src; i++) {
+        UOpList order = uop_toposort_value(x.arena, sink->src[i]);
+        if (conflicts(&touched, &order)) {
+            UOp **waits = arena_new(x.arena, (size_t)(n + 1) * sizeof *waits);
+            int count = 0;
+            if (barrier) waits[count++] = barrier;
+            for (int k = since; k < n; k++) waits[count++] = out[k];
+            barrier = uop_new(x.graph, OP_BARRIER, DT_VOID, 1, waits, count, NULL, 0);
+            out[n++] = barrier, since = n;
+            touched_init(&x, &touched);
+        }
+        touch(&touched, &order);
+        for (int k = 0; k < n_old; k++) now[k] = barrier ? barrier : now[k];
+        UOp *store = n_old ? uop_substitute(sink->src[i], old, now, n_old) : sink->src[i];
+        out[n] = spread_store(&x, store);
+        old[n_old] = sink->src[i], now[n_old++] = out[n++];
+    }
+    return uop_sink(x.graph, out, n);
+}
