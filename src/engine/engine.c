@@ -60,6 +60,11 @@ static bool buffer_add(Engine *e, Buffer b, int64_t *id) {
 
 bool engine_buffer_alloc(Engine *e, size_t nbytes, int64_t *id, Error *err) {
     void *at = e->device->alloc(e->state, nbytes);
+    size_t left = 0, all = 0;
+    if (!at && e->device->room) e->device->room(e->state, &left, &all);
+    if (!at && all)
+        return fail(err, LATHE_NO_MEMORY, "%s: no memory for %zu more bytes: %zu of its %zu are free; choose a smaller --context or model",
+                    e->device->name, nbytes, left, all);
     if (!at) return fail(err, LATHE_NO_MEMORY, "%s: no memory for %zu more bytes; choose a smaller --context or model", e->device->name, nbytes);
     return buffer_add(e, (Buffer){at, nbytes, true}, id);
 }

@@ -46,6 +46,8 @@ typedef struct Device {
     bool (*set_threads)(DeviceState *state, int threads, Error *err);
     // Device memory, zeroed, aligned to 64 bytes, with 64 readable bytes behind it. NULL where it cannot be had.
     void *(*alloc)(DeviceState *state, size_t nbytes);
+    // Bytes that are left, and that there are in all; 0 where that is not known. NULL: it is the host's memory.
+    void (*room)(DeviceState *state, size_t *free_bytes, size_t *total_bytes);
     // Device address of host memory that stays as it is, readable 4,096 bytes behind its end. NULL, as a function or as its
     // answer: that memory must be copied. Released as what alloc gives.
     void *(*wrap)(DeviceState *state, const void *data, size_t nbytes);
@@ -60,5 +62,5 @@ typedef struct Device {
     bool (*run)(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err);
 } Device;
 
-extern const Device *const devices[];      // NULL-terminated: cpu, opencl, eval, null
+extern const Device *const devices[];      // NULL-terminated: cpu, cuda, opencl, eval, null
 const Device *device_find(const char *name);  // NULL where unknown

@@ -1,0 +1,4 @@
+// cuda_prelude: see cuda_prelude.c.
+#pragma once
+
+extern const char cuda_prelude[];

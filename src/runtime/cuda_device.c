@@ -1,0 +1,353 @@
+// cuda_device: kernels in CUDA C++ on an NVIDIA card, through the driver's own interface.
+// In: a table of stages. Out: every tile has run. A table that is run again is a captured graph: one launch a step.
+// Invariant: all work goes through one stream, so that copies and steps stay in their order.
+// Example: run(stages, 430) → 430 launches captured; run again → cuGraphLaunch
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/os.h"
+#include "runtime/cuda_programs.h"
+#include "runtime/devices.h"
+
+enum { READABLE_BEHIND = 64, VECTOR_BYTES = 16, GROUP_THREADS = 512, WARP_THREADS = 32, MOST_GRAPHS = 32 };
+enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 4 };
+
+// A step's launches as one graph: known again by where its table is and what stands in it.
+typedef struct KeptGraph { const Stage *stages; int n_stages; uint64_t content; CudaGraphExec exec; uint64_t used; } KeptGraph;
+typedef struct Staging { void *at; CudaEvent is_free; } Staging;
+
+struct DeviceState {
+    Arena *arena;
+    CudaApi api;
+    CudaDeviceId device;
+    CudaContext context;
+    CudaStream stream;
+    CudaEvent before, after;
+    CudaPrograms programs;
+    const char *name, *architecture;
+    int32_t multiprocessors, shared_bytes;
+    Staging staging[N_STAGING];
+    KeptGraph graphs[MOST_GRAPHS];
+    uint64_t runs;
+    int32_t failed;                      // the first transfer that failed; told by the next run
+};
+
+struct Program { const char *name; int n_params; CudaBuilt built; };
+
+// ---- opening ----
+
+static void cuda_close(DeviceState *state) {
+    if (!state) return;
+    const CudaApi *api = &state->api;
+    if (state->context) {
+        (void)api->CtxSetCurrent(state->context);
+        if (state->stream) (void)api->StreamSynchronize(state->stream);
+        for (int i = 0; i < MOST_GRAPHS; i++) if (state->graphs[i].exec) (void)api->GraphExecDestroy(state->graphs[i].exec);
+        for (int i = 0; i < N_STAGING; i++) {
+            if (state->staging[i].at) (void)api->MemFreeHost(state->staging[i].at);
+            if (state->staging[i].is_free) (void)api->EventDestroy(state->staging[i].is_free);
+        }
+        if (state->before) (void)api->EventDestroy(state->before);
+        if (state->after) (void)api->EventDestroy(state->after);
+        if (state->programs.api) cuda_programs_close(&state->programs);
+        if (state->stream) (void)api->StreamDestroy(state->stream);
+        (void)api->PrimaryCtxRelease(state->device);
+    }
+    arena_destroy(state->arena);
+    free(state);
+}
+
+static bool check(const DeviceState *state, const char *what, int32_t status, Error *err) {
+    return status == CUDA_SUCCESS ||
+           fail(err, LATHE_DEVICE, "%s on %s: %s (%d)", what, state->name ? state->name : "the card", cuda_status_name(&state->api, status), status);
+}
+
+// Hopper's own instructions are behind a name of their own.
+static const char *architecture_of(Arena *arena, int32_t major, int32_t minor) {
+    return arena_printf(arena, "sm_%d%d%s", major, minor, major == 9 && minor == 0 ? "a" : "");
+}
+
+static bool card_open(DeviceState *state, Error *err) {
+    const CudaApi *api = &state->api;
+    int32_t n = 0, major = 0, minor = 0;
+    char name[128] = "";
+    int32_t status = api->Init(0);
+    if (status == CUDA_SUCCESS) status = api->DeviceGetCount(&n);
+    if (status != CUDA_SUCCESS || n == 0)
+        return fail(err, LATHE_DEVICE, "no NVIDIA GPU can be used: %s", status == CUDA_SUCCESS ? "the driver knows none" : cuda_status_name(api, status));
+    TRY(check(state, "choosing", api->DeviceGet(&state->device, 0), err));
+    TRY(check(state, "asking", api->DeviceGetName(name, sizeof name, state->device), err));
+    state->name = arena_copy(state->arena, name, strlen(name) + 1);
+    TRY(check(state, "asking", api->DeviceGetAttribute(&major, CUDA_CAPABILITY_MAJOR, state->device), err));
+    TRY(check(state, "asking", api->DeviceGetAttribute(&minor, CUDA_CAPABILITY_MINOR, state->device), err));
+    TRY(check(state, "asking", api->DeviceGetAttribute(&state->multiprocessors, CUDA_MULTIPROCESSORS, state->device), err));
+    TRY(check(state, "asking", api->DeviceGetAttribute(&state->shared_bytes, CUDA_SHARED_BYTES, state->device), err));
+    state->architecture = architecture_of(state->arena, major, minor);
+    if (major < 7)
+        return fail(err, LATHE_DEVICE, "%s (%s) is older than what lathe's kernels need, sm_70; use the opencl device", state->name, state->architecture);
+    TRY(check(state, "opening", api->PrimaryCtxRetain(&state->context, state->device), err));
+    TRY(check(state, "opening", api->CtxSetCurrent(state->context), err));
+    TRY(check(state, "a stream", api->StreamCreate(&state->stream, CUDA_STREAM_ALONE), err));
+    TRY(check(state, "an event", api->EventCreate(&state->before, 0), err));
+    TRY(check(state, "an event", api->EventCreate(&state->after, 0), err));
+    cuda_programs_open(&state->programs, state->arena, api, state->architecture);
+    return true;
+}
+
+static bool cuda_open(DeviceState **out, const char *target_name, int threads, Error *err) {
+    *out = NULL;
+    if (threads < 0) return fail(err, LATHE_BAD_REQUEST, "%d threads: choose 1 or more, or 0 for all", threads);
+    DeviceState *state = calloc(1, sizeof *state);
+    if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the cuda device");
+    state->arena = arena_create();
+    bool ok = cuda_api_open(&state->api, err) && card_open(state, err);
+    if (ok && target_name && strcmp(target_name, "native") && strcmp(target_name, state->architecture))
+        ok = fail(err, LATHE_BAD_REQUEST, "\"%s\" is not a target of %s; choose one of: native, %s", target_name, state->name, state->architecture);
+    if (!ok) {
+        cuda_close(state);
+        return false;
+    }
+    *out = state;
+    return true;
+}
+
+static void cuda_describe_target(const DeviceState *state, Target *target) {
+    *target = (Target){
+        .vector_bytes = VECTOR_BYTES,
+        .n_vector_registers = 32,
+        .dot = DOT_I8I8,
+        .has_fma = true,
+        .has_f16_convert = true,
+        .has_byte_shuffle = true,
+        .has_round = true,
+        .max_load_bytes = VECTOR_BYTES,
+        .param_alignment = VECTOR_BYTES,
+        .local_bytes = state->shared_bytes,
+        .group_threads = GROUP_THREADS,
+        .shuffle_threads = WARP_THREADS,
+        .tiles = {.work = 16384, .most = 4096, .enough = 1024, .few = 1024, .multiple = 16, .width = state->multiprocessors / 2, .sync_work = 300000},
+    };
+    size_t n = strlen(state->architecture);
+    memcpy(target->name, state->architecture, n < sizeof target->name ? n : sizeof target->name - 1);
+}
+
+static const char *cuda_hardware(const DeviceState *state) { return state->name; }
+
+// The card's own: --threads has no meaning here.
+static int cuda_threads(const DeviceState *state) { return state->multiprocessors; }
+
+// ---- memory ----
+
+static void transfer_note(DeviceState *state, int32_t status) {
+    if (status != CUDA_SUCCESS && !state->failed) state->failed = status;
+}
+
+static CudaAddress address_of(const void *at) { return (CudaAddress)(uintptr_t)at; }
+
+static void *cuda_alloc(DeviceState *state, size_t nbytes) {
+    CudaAddress at = 0;
+    if (nbytes > SIZE_MAX / 4 || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return NULL;
+    size_t size = nbytes + READABLE_BEHIND;
+    if (state->api.MemAlloc(&at, size) != CUDA_SUCCESS) return NULL;
+    transfer_note(state, state->api.MemsetD8Async(at, 0, size, state->stream));
+    return (void *)(uintptr_t)at;
+}
+
+static void cuda_release(DeviceState *state, void *at, size_t nbytes) {
+    (void)nbytes;
+    if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
+    transfer_note(state, state->api.StreamSynchronize(state->stream));
+    transfer_note(state, state->api.MemFree(address_of(at)));
+}
+
+static void cuda_room(DeviceState *state, size_t *free_bytes, size_t *total_bytes) {
+    *free_bytes = *total_bytes = 0;
+    if (state->api.CtxSetCurrent(state->context) == CUDA_SUCCESS && state->api.MemGetInfo(free_bytes, total_bytes) != CUDA_SUCCESS)
+        *free_bytes = *total_bytes = 0;
+}
+
+static bool staging_open(DeviceState *state) {
+    for (int i = 0; i < N_STAGING; i++) {
+        Staging *s = &state->staging[i];
+        if (!s->is_free && state->api.EventCreate(&s->is_free, 0) != CUDA_SUCCESS) return false;
+        if (!s->at && state->api.MemAllocHost(&s->at, STAGING_BYTES) != CUDA_SUCCESS) return false;
+    }
+    return true;
+}
+
+typedef struct CopyPart { char *to; const char *from; size_t nbytes; } CopyPart;
+static void copy_part(void *opaque) {
+    const CopyPart *p = opaque;
+    memcpy(p->to, p->from, p->nbytes);
+}
+
+// Pages of a file are read where they are touched: several threads touch them.
+static void copy_parallel(char *to, const char *from, size_t nbytes) {
+    Thread *threads[COPY_THREADS - 1];
+    CopyPart parts[COPY_THREADS];
+    size_t each = (nbytes / COPY_THREADS + 63) / 64 * 64;
+    for (int i = 0; i < COPY_THREADS; i++) {
+        size_t first = each * (size_t)i < nbytes ? each * (size_t)i : nbytes, end = i + 1 < COPY_THREADS && first + each < nbytes ? first + each : nbytes;
+        parts[i] = (CopyPart){to + first, from + first, end - first};
+    }
+    for (int i = 0; i + 1 < COPY_THREADS; i++) threads[i] = thread_start(copy_part, &parts[i]);
+    copy_part(&parts[COPY_THREADS - 1]);
+    for (int i = 0; i + 1 < COPY_THREADS; i++) thread_join(threads[i]);
+}
+
+// Much at once goes through memory that the card can fetch from by itself, while the next part is copied there.
+static void cuda_upload(DeviceState *state, void *to, const void *from, size_t nbytes) {
+    const CudaApi *api = &state->api;
+    transfer_note(state, api->CtxSetCurrent(state->context));
+    if (nbytes <= SMALL_BYTES || !staging_open(state)) {
+        if (nbytes) transfer_note(state, api->MemcpyHtoDAsync(address_of(to), from, nbytes, state->stream));
+        if (nbytes > SMALL_BYTES) transfer_note(state, api->StreamSynchronize(state->stream));
+        return;
+    }
+    int turn = 0;
+    for (size_t at = 0; at < nbytes; turn = (turn + 1) % N_STAGING) {
+        Staging *s = &state->staging[turn];
+        size_t part = nbytes - at < STAGING_BYTES ? nbytes - at : STAGING_BYTES;
+        transfer_note(state, api->EventSynchronize(s->is_free));
+        copy_parallel(s->at, (const char *)from + at, part);
+        transfer_note(state, api->MemcpyHtoDAsync(address_of(to) + at, s->at, part, state->stream));
+        transfer_note(state, api->EventRecord(s->is_free, state->stream));
+        at += part;
+    }
+}
+
+static void cuda_download(DeviceState *state, void *to, const void *from, size_t nbytes) {
+    if (!nbytes) return;
+    int32_t status = state->api.CtxSetCurrent(state->context);
+    if (status == CUDA_SUCCESS) status = state->api.MemcpyDtoHAsync(to, address_of(from), nbytes, state->stream);
+    if (status == CUDA_SUCCESS) status = state->api.StreamSynchronize(state->stream);
+    transfer_note(state, status);
+    if (status != CUDA_SUCCESS) memset(to, 0, nbytes);
+}
+
+// ---- programs ----
+
+static void cuda_unload(DeviceState *state, Program *program) {
+    if (!program) return;
+    (void)state->api.CtxSetCurrent(state->context);
+    cuda_program_release(&state->programs, &program->built);
+    free(program);
+}
+
+static bool cuda_compile(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err) {
+    CudaBuilt *built = calloc((size_t)n + 1, sizeof *built);
+    bool ok = built && check(state, "opening", state->api.CtxSetCurrent(state->context), err) &&
+              cuda_programs_build(&state->programs, sources, n, built, err);
+    for (int i = 0; i < n; i++) programs[i] = NULL;
+    for (int i = 0; ok && i < n; i++) {
+        programs[i] = malloc(sizeof *programs[i]);
+        if (programs[i]) *programs[i] = (Program){sources[i].name, sources[i].n_params, built[i]};
+        else ok = fail(err, LATHE_NO_MEMORY, "no memory for kernel %s", sources[i].name);
+    }
+    for (int i = 0; !ok && i < n; i++) {
+        if (programs[i]) free(programs[i]);
+        if (built) cuda_program_release(&state->programs, &built[i]);
+        programs[i] = NULL;
+    }
+    free(built);
+    return ok;
+}
+
+// ---- running ----
+
+static bool stage_launch(DeviceState *state, const Stage *stage, Error *err) {
+    const Program *program = stage->program;
+    void *arguments[CUDA_MOST_PARAMS + 1];
+    if (stage->tiles > INT32_MAX)
+        return fail(err, LATHE_UNSUPPORTED, "kernel %s has %ld tiles, more than can be counted; use smaller chunks", program->name, stage->tiles);
+    int32_t tiles = (int32_t)stage->tiles;
+    arguments[0] = &tiles;
+    for (int i = 0; i < program->n_params; i++) arguments[1 + i] = (void *)(uintptr_t)&stage->params[i];
+    int32_t status = state->api.LaunchKernel(program->built.function, (unsigned)tiles, 1, 1, program->built.threads, 1, 1, 0, state->stream,
+                                             arguments, NULL);
+    return check(state, program->name, status, err);
+}
+
+static uint64_t content_of(const Stage *stages, int n) {
+    uint64_t hash = (uint64_t)n;
+    for (int i = 0; i < n; i++) {
+        uint64_t own[3] = {hash, (uint64_t)(uintptr_t)stages[i].program, (uint64_t)stages[i].tiles};
+        hash = XXH3_64bits_withSeed(own, sizeof own, XXH3_64bits(stages[i].params, (size_t)stages[i].program->n_params * sizeof *stages[i].params));
+    }
+    return hash;
+}
+
+static bool graph_capture(DeviceState *state, const Stage *stages, int n, CudaGraphExec *exec, Error *err) {
+    const CudaApi *api = &state->api;
+    CudaGraph graph = NULL;
+    TRY(check(state, "capturing", api->StreamBeginCapture(state->stream, CUDA_CAPTURE_THREAD), err));
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = stage_launch(state, &stages[i], err);
+    int32_t status = api->StreamEndCapture(state->stream, &graph);
+    ok = ok && check(state, "capturing", status, err) && check(state, "a graph", api->GraphInstantiate(exec, graph, 0), err);
+    if (graph) (void)api->GraphDestroy(graph);
+    return ok;
+}
+
+// The graph of a table that is known, or one that is captured now in the place of the one not used for longest.
+static bool graph_find(DeviceState *state, const Stage *stages, int n, CudaGraphExec *exec, Error *err) {
+    uint64_t content = content_of(stages, n);
+    KeptGraph *oldest = &state->graphs[0];
+    for (int i = 0; i < MOST_GRAPHS; i++) {
+        KeptGraph *g = &state->graphs[i];
+        if (g->exec && g->stages == stages && g->n_stages == n && g->content == content) {
+            g->used = ++state->runs;
+            *exec = g->exec;
+            return true;
+        }
+        if (g->used < oldest->used) oldest = g;
+    }
+    if (oldest->exec) (void)state->api.GraphExecDestroy(oldest->exec);
+    *oldest = (KeptGraph){0};
+    TRY(graph_capture(state, stages, n, exec, err));
+    *oldest = (KeptGraph){stages, n, content, *exec, ++state->runs};
+    return true;
+}
+
+static bool stage_time(DeviceState *state, const Stage *stage, uint64_t *us, Error *err) {
+    float ms = 0;
+    TRY(check(state, "an event", state->api.EventRecord(state->before, state->stream), err));
+    TRY(stage_launch(state, stage, err));
+    TRY(check(state, "an event", state->api.EventRecord(state->after, state->stream), err));
+    TRY(check(state, stage->program->name, state->api.EventSynchronize(state->after), err));
+    TRY(check(state, "an event", state->api.EventElapsedTime(&ms, state->before, state->after), err));
+    *us = (uint64_t)(ms * 1000 + 0.5f);
+    return true;
+}
+
+static bool cuda_run(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err) {
+    CudaGraphExec exec;
+    TRY(check(state, "opening", state->api.CtxSetCurrent(state->context), err));
+    TRY(check(state, "a transfer of data", state->failed, err));
+    if (stats && stats->stage_us)
+        for (int i = 0; i < n_stages; i++) TRY(stage_time(state, &stages[i], &stats->stage_us[i], err));
+    else if (n_stages > 0) {
+        TRY(graph_find(state, stages, n_stages, &exec, err));
+        TRY(check(state, "a step", state->api.GraphLaunch(exec, state->stream), err));
+    }
+    return check(state, "a step", state->api.StreamSynchronize(state->stream), err);
+}
+
+const Device cuda_device = {
+    .name = "cuda",
+    .dialect = &cuda_dialect,
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe_target = cuda_describe_target,
+    .hardware = cuda_hardware,
+    .threads = cuda_threads,
+    .alloc = cuda_alloc,
+    .room = cuda_room,
+    .release = cuda_release,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .compile = cuda_compile,
+    .unload = cuda_unload,
+    .run = cuda_run,
+};
