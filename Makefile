@@ -18,6 +18,7 @@ FOLDERS  := base ir tensor schedule codegen render runtime engine nn models text
 SOURCES  := $(filter-out src/app/main.c,$(foreach f,$(FOLDERS),$(wildcard src/$(f)/*.c)))
 OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/src/app/embedded_model.o
 TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+FAKES    := $(BUILD)/tests/libfakecuda.so $(BUILD)/tests/libfakenvrtc.so
 BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 
 # Commands are shown in short; make V=1 shows them whole.
@@ -55,7 +56,12 @@ $(BUILD)/bench/products: bench/products.c $(BUILD)/liblathe.a
 	@mkdir -p $(@D)
 	$(call say,bench $@)$(CC) $(CFLAGS) -MMD -MP -Itests $(LDFLAGS) -o $@ $< $(BUILD)/liblathe.a $(LDLIBS)
 
-tests: $(TESTS)             ## build the unit tests
+# What stands for a card and its compiler where there is none: loaded by lathe as their libraries are.
+$(BUILD)/tests/libfake%.so: tests/cuda/fake_%.c tests/cuda/fake_cuda.h
+	@mkdir -p $(@D)
+	$(call say,test $@)$(CC) -std=gnu11 -O1 -g -Wall -Wextra $(WERROR) -fPIC -shared -o $@ $< -ldl
+
+tests: $(TESTS) $(FAKES)    ## build the unit tests
 
 check: all tests            ## the fast tests (less than a minute)
 	tests/runner --check

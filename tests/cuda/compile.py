@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Compiles the CUDA text of every kernel of tiny models with NVRTC, for several architectures, without a card.
+
+The fake driver says which card there is and takes what NVRTC made; nothing is run. NVRTC is that of
+LATHE_NVRTC, of the package nvidia-cuda-nvrtc-cu12 beside this interpreter, or the system's: where
+there is none, that is a failure. For each architecture a table says how many kernels there were, the
+most registers and shared memory of one, and the bytes that spilled.
+
+    compile.py --lathe ./lathe --build build
+
+Invariant: the last line is 'N passed, N failed, N skipped', the exit code 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
+import make_model
+
+CAPABILITIES = {"sm_80": "80", "sm_90a": "90"}
+SHAPES = ("tiny-glm", "tiny-dsv2", "tiny-youtu", "tiny-llama", "tiny-qwen3moe", "tiny-qwen2", "tiny-qwen3",
+          "tiny-gemma3", "tiny-group")
+TYPES = ("f32", "f16", "bf16", "q8_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "mxfp4")
+MODELS = [(shape, "q4_0") for shape in SHAPES] + [("tiny-llama", quant) for quant in TYPES]
+TOKENS = " ".join(str(200 + i) for i in range(17))      # steps of 16 rows and of one
+
+
+def nvrtc_find() -> str | None:
+    """The path of the library, or None."""
+    places = [os.environ.get("LATHE_NVRTC", "")]
+    for base in sys.path:
+        places += glob.glob(f"{base}/nvidia/*/lib/libnvrtc.so.1*")
+    places += glob.glob(str(HERE.parents[1] / "build/venv/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1*"))
+    places += glob.glob("/usr/local/cuda/lib*/libnvrtc.so.1*")
+    return next((place for place in places if place and "builtins" not in place and os.path.exists(place)), None)
+
+
+def compile_model(lathe: str, path: Path, environment: dict, mode: list[str]) -> tuple[str, list[tuple[int, int, int]]]:
+    """What went wrong ("" for nothing), and of each kernel its registers, shared and spilled bytes."""
+    command = [lathe, "logits", str(path), "--device", "cuda", "--tokens", TOKENS, "--json", *mode]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    said = done.stderr
+    # Nothing runs, so that logits are zeros, which is no error.
+    error = "" if done.returncode == 0 else next((line for line in said.splitlines() if line.startswith("lathe logits")), said[-300:])
+    spilled = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
+    used = [(int(r), int(s or 0)) for r, s in re.findall(r"Used (\d+) registers[^\n]*?(?:, (\d+) bytes smem)?(?:,[^\n]*)?\n", said)]
+    return error, [(r, s, spill) for (r, s), spill in zip(used, spilled)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lathe", default="./lathe")
+    parser.add_argument("--build", default="build")
+    options = parser.parse_args()
+    nvrtc, driver = nvrtc_find(), os.path.abspath(f"{options.build}/tests/libfakecuda.so")
+    counts = {"passed": 0, "failed": 0}
+    if not nvrtc or not os.path.exists(driver):
+        print(f"FAILED: no NVRTC (pip install nvidia-cuda-nvrtc-cu12 into build/venv)" if not nvrtc else f"FAILED: no {driver}; make tests")
+        print("0 passed, 1 failed, 0 skipped")
+        return 1
+    print(f"NVRTC: {nvrtc}")
+    with tempfile.TemporaryDirectory() as folder:
+        for architecture, capability in CAPABILITIES.items():
+            kernels: list[tuple[int, int, int]] = []
+            for shape, quant in MODELS:
+                path = Path(folder) / f"{shape}-{quant}.gguf"
+                if not path.exists():
+                    make_model.make(make_model.SHAPES[shape], shape, quant, 1, str(path), make_model.Layout())
+                environment = os.environ | {"LATHE_CUDA": driver, "LATHE_NVRTC": nvrtc, "FAKE_CUDA_CAPABILITY": capability,
+                                            "LATHE_DEBUG": "2", "LATHE_CACHE_DIR": f"{folder}/{architecture}"}
+                for mode in ([], ["--exact"]):
+                    error, found = compile_model(options.lathe, path, environment, mode)
+                    counts["failed" if error else "passed"] += 1
+                    kernels += found
+                    if error:
+                        print(f"FAILED {architecture} {shape} {quant} {' '.join(mode)}: {error[:300]}")
+            if not kernels:
+                counts["failed"] += 1
+                print(f"FAILED {architecture}: the compiler reported no kernel")
+                continue
+            print(f"{architecture:<8} {len(kernels)} kernels, at most {max(k[0] for k in kernels)} registers and "
+                  f"{max(k[1] for k in kernels)} bytes of shared memory; {sum(k[2] > 0 for k in kernels)} spill, "
+                  f"{max(k[2] for k in kernels)} bytes at most", flush=True)
+    print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

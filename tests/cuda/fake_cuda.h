@@ -1,0 +1,17 @@
+// fake_cuda: what the fake driver gives to kernels that the fake compiler built for this CPU.
+#pragma once
+#include <stdint.h>
+
+typedef struct FakeIndex { unsigned x, y, z; } FakeIndex;
+
+typedef struct FakeHooks {
+    FakeIndex thread, block;                                   // of whoever runs now
+    void (*barrier)(void);                                     // all threads of the block come to it
+    uint32_t (*exchange)(uint32_t mask, uint32_t value, int distance);   // those of the mask come to it
+} FakeHooks;
+
+typedef struct FakeKernel {
+    void (*call)(void **arguments);
+    int n_arguments, threads;
+    const char *name;
+} FakeKernel;

@@ -1,0 +1,135 @@
+// cuda: the graphs of test_codegen on the cuda device, and the device itself: kept images, graphs of launches, room, errors.
+// Without a card (or with LATHE_CUDA set to it) on the fake driver of tests/cuda, whose kernels run on this CPU.
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/settings.h"
+#include "codegen_cases.h"
+#include "runtime/devices.h"
+
+static const Device *const device = &cuda_device;
+
+static DeviceState *opened(void) {
+    DeviceState *state = NULL;
+    Error err = {0};
+    if (!device->open(&state, NULL, 0, &err)) compare_fail("%s", err.text);
+    return state;
+}
+
+static void on_cuda(void **state) { codegen_case_run(state, "cuda"); }
+
+// A thread adds its own number to an element; each element belongs to one thread of one tile.
+static const char counting[] =
+    "extern \"C\" __global__ __launch_bounds__(32) void counting(int tiles, unsigned char *__restrict__ p0) {\n"
+    "    typedef unsigned char u8; int *at = (int *)p0 + blockIdx.x * 32 + threadIdx.x; *at = *at + (int)threadIdx.x + 1;\n}\n"
+    "typedef unsigned char u8;\n";
+
+static void steps_run_again(void **state) {
+    (void)state;
+    enum { TILES = 5, N = TILES * 32 + 8 };
+    DeviceState *d = opened();
+    KernelSource source = {"counting", counting, NULL, 1};
+    Program *program = NULL;
+    Error err = {0};
+    int32_t numbers[N] = {0};
+    uint64_t us[2] = {UINT64_MAX, UINT64_MAX};
+    StepStats stats = {us};
+    if (!device->compile(d, &source, 1, &program, &err)) compare_fail("%s", err.text);
+    char *at = device->alloc(d, sizeof numbers);
+    void *first = at, *second = at + 4 * sizeof *numbers;
+    Stage stages[2] = {{program, &first, TILES, 1, false}, {program, &second, TILES - 1, 1, true}};
+    for (int i = 0; i < 3; i++)
+        if (!device->run(d, stages, 2, NULL, &err)) compare_fail("%s", err.text);
+    stages[1].params = &first;   // another table at the same place
+    if (!device->run(d, stages, 2, NULL, &err) || !device->run(d, stages, 1, &stats, &err)) compare_fail("%s", err.text);
+    device->download(d, numbers, at, sizeof numbers);
+    for (int i = 0; i < N; i++) {
+        int own = i < TILES * 32 ? 5 * (i % 32 + 1) : 0, shifted = i >= 4 && i < 4 + (TILES - 1) * 32 ? 3 * ((i - 4) % 32 + 1) : 0;
+        int again = i < (TILES - 1) * 32 ? i % 32 + 1 : 0;
+        assert_int_equal(numbers[i], own + shifted + again);
+    }
+    assert_true(us[0] < 1000000 && us[1] == UINT64_MAX);
+    stages[0].tiles = (long)INT32_MAX + 1;
+    assert_false(device->run(d, stages, 1, NULL, &err));
+    assert_non_null(strstr(err.text, "counting"));
+    device->unload(d, program);
+    device->release(d, at, sizeof numbers);
+    device->close(d);
+}
+
+// What is small goes over at once, what is large in parts: both arrive whole.
+static void copies_of_any_length_arrive(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 1000, 65536, 65537, (16 << 20) - 1, (40 << 20) + 3};
+    DeviceState *d = opened();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint8_t *from = malloc(sizes[i]), *back = malloc(sizes[i]);
+        for (size_t k = 0; k < sizes[i]; k++) from[k] = (uint8_t)(k * 2654435761u >> 13);
+        char *at = device->alloc(d, sizes[i]);
+        device->upload(d, at, from, sizes[i]);
+        device->download(d, back, at, sizes[i]);
+        assert_memory_equal(from, back, sizes[i]);
+        device->release(d, at, sizes[i]);
+        free(from), free(back);
+    }
+    device->close(d);
+}
+
+static void what_does_not_fit_is_refused_with_numbers(void **state) {
+    (void)state;
+    Engine *engine;
+    Error err = {0};
+    int64_t id;
+    if (!engine_open(&engine, "cuda", NULL, 0, &err)) compare_fail("%s", err.text);
+    assert_false(engine_buffer_alloc(engine, (size_t)1 << 45, &id, &err));
+    assert_int_equal(err.code, LATHE_NO_MEMORY);
+    assert_true(strstr(err.text, "35184372088832") && strstr(err.text, "are free"));
+    engine_close(engine);
+}
+
+static void errors_name_the_cause(void **state) {
+    (void)state;
+    DeviceState *d = opened(), *none = NULL;
+    Error err = {0};
+    KernelSource wrong = {"wrong", "extern \"C\" __global__ __launch_bounds__(32) void wrong(int tiles) { this is no C; }", NULL, 1};
+    Program *program = NULL;
+    assert_false(device->compile(d, &wrong, 1, &program, &err));
+    assert_null(program);
+    assert_int_equal(err.code, LATHE_COMPILE);
+    assert_true(strstr(err.text, "kernel wrong") && strstr(err.text, ".cu"));
+    device->close(d);
+    assert_false(device->open(&none, "avx2", 0, &err));
+    assert_non_null(strstr(err.text, "native"));
+    assert_false(device->open(&none, NULL, -1, &err));
+    setting_override(SETTING_CUDA, "/nowhere/libcuda.so");
+    assert_false(device->open(&none, NULL, 0, &err));
+    assert_true(strstr(err.text, "/nowhere/libcuda.so") && strstr(err.text, "LATHE_CUDA"));
+    setting_override(SETTING_CUDA, NULL);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    struct CMUnitTest cases[N_CODEGEN_CASES];
+    const struct CMUnitTest own[] = {
+        cmocka_unit_test(steps_run_again),
+        cmocka_unit_test(copies_of_any_length_arrive),
+        cmocka_unit_test(what_does_not_fit_is_refused_with_numbers),
+        cmocka_unit_test(errors_name_the_cause),
+    };
+    DeviceState *card = NULL;
+    Error err = {0};
+    if (device->open(&card, NULL, 0, &err)) device->close(card);
+    else {
+        Arena *arena = arena_create();
+        const char *slash = strrchr(argv[0], '/');
+        int length = slash ? (int)(slash - argv[0]) : 1;
+        const char *folder = slash ? argv[0] : ".";
+        setenv("LATHE_CUDA", arena_printf(arena, "%.*s/libfakecuda.so", length, folder), 1);
+        setenv("LATHE_NVRTC", arena_printf(arena, "%.*s/libfakenvrtc.so", length, folder), 1);
+        arena_destroy(arena);
+    }
+    static CodegenNames names;
+    codegen_tests_fill(cases, names, "cuda", on_cuda);
+    int failed = cmocka_run_group_tests_name("cuda device", own, NULL, NULL);
+    return failed + cmocka_run_group_tests_name("cuda", cases, NULL, NULL);
+}
