@@ -178,7 +178,11 @@ static UOp *split_store_by(UOp *store, int at, UOp *lane, bool loop_last) {
         outer = uop_range_most(store->graph, steps_of(range, lanes), size / lanes, RANGE_LOOP);
     }
     UOp *to = scaled_sum(outer, lanes, lane);
-    if (loop_last) { if (size > lanes) ranges[n++] = outer; }
+    if (loop_last) {
+        bool is_single = n > 0 && range_kind(ranges[n - 1]) == RANGE_SINGLE;   // stays around the store alone
+        if (size > lanes && is_single) ranges[n] = ranges[n - 1], ranges[n++ - 1] = outer;
+        else if (size > lanes) ranges[n++] = outer;
+    }
     else if (size > lanes) ranges[at - 2] = outer;
     else { memmove(ranges + at - 2, ranges + at - 1, (size_t)(n - (at - 1)) * sizeof *ranges); n--; }
     ranges[n++] = lane;
