@@ -238,6 +238,7 @@ static void rewrite_kernel(Interleaver *x, Kernel *kernel) {
 
 void schedule_interleave(Schedule *s, KernelList *kernels) {
     Interleaver x = {.s = s};
+    if (s->wishes.width > 0) return;   // rows become lanes; where threads share tiles they become threads
     map_init(&x.copies, s->arena);
     find_twins(&x, kernels);
     for (size_t i = 0; i < kernels->len && x.twins.len; i++) rewrite_kernel(&x, &kernels->at[i]);
