@@ -292,9 +292,10 @@ static UOp *spread_store(Spread *x, UOp *store) {
     for (;;) {
         s = split_loops(store->src + 2, store->n_src - 2, quotient(x->thread, plan.lanes), x->threads / plan.lanes, RANGE_LOOP);
         if (plan.lanes == 1 || !needs_barriers(x, plan.lanes) || s.is_uniform) break;
-        // All threads must come to each barrier: one element at a time, or each thread its own elements.
-        bool is_short = x->threads > WARP * FEW_TURNS || trips_of(plan.fold[0]->src + 1, plan.fold[0]->n_src - 1) < LONG_TRIPS;
-        plan.lanes = plan.lanes == x->threads || is_short ? 1 : x->threads;
+        // All threads must come to each barrier: one element at a time, or no barriers, or each thread its own elements.
+        double trips = trips_of(plan.fold[0]->src + 1, plan.fold[0]->n_src - 1), elements = trips_of(store->src + 2, store->n_src - 2);
+        bool is_worth = plan.lanes < x->threads && elements * FEW_TURNS <= trips && trips >= (double)x->threads;
+        plan.lanes = is_worth ? x->threads : x->target->shuffle_threads > 1 ? x->target->shuffle_threads : 1;
     }
     for (int i = 0; plan.lanes > 1 && i < plan.n_folds; i++) to[i] = spread_fold(x, plan.fold[i], plan.lanes);
     if (plan.lanes > 1) {
