@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/vec.h"
+
 struct Session {
     Arena *arena;
     Model *model;
@@ -11,6 +13,9 @@ struct Session {
     int32_t *tokens;                // [context]: prompt + generated
     int64_t length, cached, reused; // cached ≤ length
     int32_t *counts;                // [vocab]: of the penalty window, the last tokens before length
+    PagePool *pool;                 // NULL: the slot's own pages
+    VEC(TokenBias) biases;          // those in force
+    bool is_masked;
 };
 
 // ---------------------------------------------------------------- the penalty window
@@ -68,14 +73,41 @@ bool session_open(Session **session, Model *model, int slot, const SamplingOptio
 
 void session_close(Session *s) {
     if (!s) return;
+    Error err;
     window_clear(s);
+    session_set_allowed(s, NULL);
+    CHECK(session_set_bias(s, NULL, 0, &err));
+    if (s->pool) pages_release(s->pool, s->slot);
     arena_destroy(s->arena);
+}
+
+void session_share(Session *s, PagePool *pool) {
+    s->pool = pool;
+    s->length = s->cached = s->reused = 0;
+}
+
+void session_set_allowed(Session *s, const uint8_t *allowed) {
+    if (allowed || s->is_masked) model_set_allowed(s->model, s->slot, allowed);
+    s->is_masked = allowed != NULL;
+}
+
+bool session_set_bias(Session *s, const TokenBias *list, size_t n, Error *err) {
+    for (size_t i = 0; i < s->biases.len; i++)
+        TRY(model_set_bias(s->model, s->slot, s->biases.at[i].token, 0, err));
+    s->biases.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        vec_push(s->arena, &s->biases, list[i]);
+        TRY(model_set_bias(s->model, s->slot, list[i].token, list[i].bias, err));
+    }
+    s->sampling.has_bias = n > 0;
+    return true;
 }
 
 bool session_set_sampling(Session *s, const SamplingOptions *options, Error *err) {
     TRY(sampling_check(options, err));
     window_clear(s);
     s->sampling = *options;
+    s->sampling.has_bias = s->biases.len > 0;
     window_fill(s);
     return true;
 }
@@ -93,6 +125,8 @@ void session_truncate(Session *s, int64_t length) {
     window_clear(s);
     s->length = length;
     if (s->cached > length) s->cached = length;
+    if (s->pool) s->cached = length ? pages_begin(s->pool, s->slot, s->tokens, length) : 0;
+    if (s->pool && !length) pages_release(s->pool, s->slot);
     window_fill(s);
 }
 
@@ -116,38 +150,98 @@ static bool check_prompt(const Session *s, const int32_t *tokens, int64_t n, Err
     return true;
 }
 
-bool session_prompt(Session *s, const int32_t *tokens, int64_t n, PromptProgress progress,
-                    void *context, Error *err) {
-    int64_t same = 0, piece = MODEL_CHUNK_MAX;
+bool session_begin(Session *s, const int32_t *tokens, int64_t n, Error *err) {
+    int64_t same = 0;
     TRY(check_prompt(s, tokens, n, err));
-    while (same < n - 1 && same < s->cached && s->tokens[same] == tokens[same]) same++;
+    if (s->pool) same = pages_begin(s->pool, s->slot, tokens, n);
+    else
+        while (same < n - 1 && same < s->cached && s->tokens[same] == tokens[same]) same++;
     window_clear(s);
     memcpy(s->tokens, tokens, (size_t)n * sizeof *tokens);
     s->length = n;
     s->cached = s->reused = same;
     window_fill(s);
-    while (s->cached < n - 1) {
-        int64_t take = n - 1 - s->cached < piece ? n - 1 - s->cached : piece;
-        TRY(model_eval(s->model, s->slot, s->tokens + s->cached, take, s->cached, LOGITS_NONE, NULL,
-                       err));
-        s->cached += take;
+    return true;
+}
+
+int64_t session_unfilled(const Session *s) {
+    return s->cached < s->length ? s->length - 1 - s->cached : 0;
+}
+
+// Cells for the first `length` tokens of the history, and what is known of them afterwards.
+static void pages_ready(Session *s, int64_t length) {
+    if (s->pool) pages_reserve(s->pool, s->slot, length);
+}
+
+static void cached_until(Session *s, int64_t length) {
+    if (s->pool && length > s->cached) pages_note(s->pool, s->slot, s->tokens, s->cached, length);
+    s->cached = length;
+}
+
+bool session_fill(Session *s, int64_t most, Error *err) {
+    int64_t left = session_unfilled(s), take = left < most ? left : most;
+    if (take <= 0) return true;
+    pages_ready(s, s->cached + take);
+    TRY(model_eval(s->model, s->slot, s->tokens + s->cached, take, s->cached, LOGITS_NONE, NULL, err));
+    cached_until(s, s->cached + take);
+    return true;
+}
+
+bool session_prompt(Session *s, const int32_t *tokens, int64_t n, PromptProgress progress,
+                    void *context, Error *err) {
+    TRY(session_begin(s, tokens, n, err));
+    int64_t same = s->reused;
+    while (session_unfilled(s) > 0) {
+        TRY(session_fill(s, MODEL_CHUNK_MAX, err));
         if (progress && !progress(context, s->cached - same, n - 1 - same)) break;
     }
     return true;
 }
 
-bool session_step(Session *s, int32_t *token, Error *err) {
+static bool check_room(const Session *s, Error *err) {
     if (s->length == 0) return fail(err, LATHE_BAD_REQUEST, "nothing was prompted");
     if (session_room(s) == 0)
         return fail(err, LATHE_BAD_REQUEST,
                     "the context of %lld tokens is full: ask for a larger --context",
                     (long long)model_context(s->model));
+    return true;
+}
+
+static bool draw(Session *s, int row, int32_t *token, Error *err) {
+    TRY(model_sample(s->model, row, s->slot, &s->sampling, (uint32_t)s->length, token, err));
+    append(s, *token);
+    return true;
+}
+
+bool session_step(Session *s, int32_t *token, Error *err) {
+    TRY(check_room(s, err));
     // After session_truncate the newest token's logits are gone, so it is evaluated anew.
     int64_t from = s->cached < s->length ? s->cached : s->length - 1;
+    pages_ready(s, s->length);
     TRY(model_eval(s->model, s->slot, s->tokens + from, s->length - from, from, LOGITS_LAST, NULL,
                    err));
-    s->cached = s->length;
-    TRY(model_sample(s->model, 0, s->slot, &s->sampling, (uint32_t)s->length, token, err));
-    append(s, *token);
+    cached_until(s, s->length);
+    return draw(s, 0, token, err);
+}
+
+bool sessions_step(Session *const *sessions, int n, int32_t *tokens, Error *errors, Error *err) {
+    int32_t newest[SESSIONS_AT_ONCE], positions[SESSIONS_AT_ONCE], slots[SESSIONS_AT_ONCE];
+    if (n < 1 || n > SESSIONS_AT_ONCE)
+        return fail(err, LATHE_BAD_REQUEST, "%d sequences: 1 to %d step together", n, SESSIONS_AT_ONCE);
+    for (int i = 0; i < n; i++) {
+        Session *s = sessions[i];
+        TRY(check_room(s, err));
+        CHECK(session_unfilled(s) == 0);
+        pages_ready(s, s->length);
+        newest[i] = s->tokens[s->length - 1];
+        positions[i] = (int32_t)s->length - 1;
+        slots[i] = s->slot;
+    }
+    TRY(model_forward(sessions[0]->model, newest, positions, slots, n, true, err));
+    for (int i = 0; i < n; i++) {
+        errors[i] = (Error){0};
+        cached_until(sessions[i], sessions[i]->length);
+        if (!draw(sessions[i], i, &tokens[i], &errors[i])) tokens[i] = -1;
+    }
     return true;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "models/model.h"
+#include "models/pages.h"
 #include "nn/sampling.h"
 
 typedef struct Session Session;
@@ -24,8 +25,24 @@ bool session_set_sampling(Session *session, const SamplingOptions *options, Erro
 // numbers) or a token is out of range; then the history is as before.
 bool session_prompt(Session *session, const int32_t *tokens, int64_t n, PromptProgress progress, void *context,
                     Error *err) MUST_CHECK;
+// The same in parts, so that other sequences may have their turn in between: session_begin sets the history and finds what
+// of it is cached; session_fill evaluates up to `most` tokens of it, until session_unfilled (all but the last token) is 0.
+bool session_begin(Session *session, const int32_t *tokens, int64_t n, Error *err) MUST_CHECK;
+bool session_fill(Session *session, int64_t most, Error *err) MUST_CHECK;
+int64_t session_unfilled(const Session *session);
 // Chooses the next token and appends it. Errors: LATHE_BAD_REQUEST where nothing was prompted or session_room is 0.
 bool session_step(Session *session, int32_t *token, Error *err) MUST_CHECK;
+// The same for several sessions of one model at once, which read each weight once: 1 ≤ n ≤ SESSIONS_AT_ONCE, all filled and
+// with room. Session i draws from row i of the logits. False: nothing was computed. A draw that fails (logits that are no
+// numbers, nothing allowed) leaves tokens[i] at -1 and says why in errors[i]; the others go on.
+enum { SESSIONS_AT_ONCE = 16 };
+bool sessions_step(Session *const *sessions, int n, int32_t *tokens, Error *errors, Error *err) MUST_CHECK;
+// From now on the session shares the pages of pool with other slots. NULL: it keeps its slot's own.
+void session_share(Session *session, PagePool *pool);
+void session_set_allowed(Session *session, const uint8_t *allowed);   // [vocab], for all later draws; NULL: everything
+typedef struct TokenBias { int32_t token; float bias; } TokenBias;
+// Replaces the biases of the session; finite numbers. n 0: none. list is copied.
+bool session_set_bias(Session *session, const TokenBias *list, size_t n, Error *err) MUST_CHECK;
 void session_logits(const Session *session, float *out);           // [vocab] that the last step drew from, unscaled
 
 int64_t session_length(const Session *session);                    // tokens of prompt + generated

@@ -21,6 +21,7 @@ typedef struct Sampler {
     int64_t counts, allowed; // i32, u8 [slots, vocab]
     int64_t params, words;
     int64_t row, slot;       // i32 [1]: which logits, whose counts
+    int64_t bias;            // f32 [slots, vocab]; −1 until it is needed
     Step *steps[SAMPLING_VARIANTS];
 } Sampler;
 
@@ -67,6 +68,7 @@ static bool sampler_open(Model *m, Error *err) {
     size_t cells = (size_t)m->plan->slots * (size_t)m->plan->config->vocab;
     TRY(engine_buffer_alloc(m->engine, cells * sizeof(int32_t), &s->counts, err));
     TRY(engine_buffer_alloc(m->engine, cells, &s->allowed, err));
+    s->bias = -1;
     TRY(engine_buffer_alloc(m->engine, SAMPLE_PARAMS * sizeof(float), &s->params, err));
     TRY(engine_buffer_alloc(m->engine, SAMPLE_WORDS * sizeof(uint32_t), &s->words, err));
     TRY(engine_buffer_alloc(m->engine, sizeof(int32_t), &s->row, err));
@@ -344,8 +346,14 @@ bool model_eval(Model *m, int slot, const int32_t *tokens, int64_t n, int64_t po
 
 // ---------------------------------------------------------------- sampling
 
+static bool bias_buffer(Model *m, Error *err) {
+    size_t nbytes = (size_t)m->plan->slots * (size_t)m->plan->config->vocab * sizeof(float);
+    return m->sampler.bias >= 0 || engine_buffer_alloc(m->engine, nbytes, &m->sampler.bias, err);
+}
+
 static bool compile_sampler(Model *m, int parts, Error *err) {
     Sampler *s = &m->sampler;
+    if (parts & SAMPLING_BIAS) TRY(bias_buffer(m, err));
     Arena *arena = arena_create();
     Graph *g = graph_create(arena);
     int64_t vocab = m->plan->config->vocab, slots = m->plan->slots;
@@ -360,7 +368,12 @@ static bool compile_sampler(Model *m, int parts, Error *err) {
         tensor_reshape(tensor_gather(allowed, slot), dims(vocab)),
         tensor_buffer(g, s->params, DT_F32, 0, 0, dims(SAMPLE_PARAMS)),
         tensor_buffer(g, s->words, DT_U32, 0, 0, dims(SAMPLE_WORDS)),
+        NULL,
     };
+    if (parts & SAMPLING_BIAS) {
+        Tensor bias = tensor_buffer(g, s->bias, DT_F32, 0, 0, dims(slots, vocab));
+        in.bias = tensor_reshape(tensor_gather(bias, slot), dims(vocab));
+    }
     Tensor result = sampling_graph(&in, parts);
     bool is_done = engine_compile(m->engine, &result, 1, &s->steps[parts], err);
     arena_destroy(arena);
@@ -407,4 +420,75 @@ void model_set_allowed(Model *m, int slot, const uint8_t *allowed) {
     for (size_t i = 0; !allowed && i < vocab; i += sizeof ones)
         engine_buffer_write(m->engine, m->sampler.allowed, at + i, ones,
                             vocab - i < sizeof ones ? vocab - i : sizeof ones);
+}
+
+bool model_set_bias(Model *m, int slot, int32_t token, float bias, Error *err) {
+    size_t cell = (size_t)slot * (size_t)m->plan->config->vocab + (size_t)token;
+    TRY(bias_buffer(m, err));
+    engine_buffer_write(m->engine, m->sampler.bias, cell * sizeof bias, &bias, sizeof bias);
+    return true;
+}
+
+// ---------------------------------------------------------------- pages of the cache
+
+int64_t model_pages(const Model *m) { return m->plan->slots * m->plan->pages_per_slot; }
+int64_t model_pages_per_slot(const Model *m) { return m->plan->pages_per_slot; }
+
+void model_set_page(Model *m, int slot, int64_t index, int32_t page) {
+    size_t cell = (size_t)(slot * m->plan->pages_per_slot + index);
+    engine_buffer_write(m->engine, m->plan->page_table, cell * sizeof page, &page, sizeof page);
+}
+
+// Visits every plane of every block: its buffer and the bytes of one page in it.
+typedef void PlaneVisit(void *context, int64_t buffer, size_t page_bytes);
+
+static void planes_visit(const Model *m, PlaneVisit *visit, void *context) {
+    const ModelPlan *plan = m->plan;
+    const KvShape shapes[] = {config_keys(plan->config), config_values(plan->config)};
+    const CacheBuffers *const sides[] = {plan->keys, plan->values};
+    for (int b = 0; b < plan->config->n_blocks; b++)
+        for (int side = 0; side < 2; side++)
+            for (int i = 0; shapes[side].width && i < plan->cache_format->n_planes; i++)
+                visit(context, sides[side][b].plane[i],
+                      (size_t)(KV_PAGE * kv_plane_bytes(plan->cache_format, shapes[side], i)));
+}
+
+typedef struct PageCopy {
+    Engine *engine;
+    size_t page;
+    uint8_t *out;
+    const uint8_t *in;
+} PageCopy;
+
+static void page_size_add(void *context, int64_t buffer, size_t page_bytes) {
+    (void)buffer;
+    *(size_t *)context += page_bytes;
+}
+
+static void plane_read(void *context, int64_t buffer, size_t page_bytes) {
+    PageCopy *copy = context;
+    engine_buffer_read(copy->engine, buffer, copy->page * page_bytes, copy->out, page_bytes);
+    copy->out += page_bytes;
+}
+
+static void plane_write(void *context, int64_t buffer, size_t page_bytes) {
+    PageCopy *copy = context;
+    engine_buffer_write(copy->engine, buffer, copy->page * page_bytes, copy->in, page_bytes);
+    copy->in += page_bytes;
+}
+
+size_t model_page_bytes(const Model *m) {
+    size_t nbytes = 0;
+    planes_visit(m, page_size_add, &nbytes);
+    return nbytes;
+}
+
+void model_page_read(Model *m, int32_t page, void *out) {
+    PageCopy copy = {m->engine, (size_t)page, out, NULL};
+    planes_visit(m, plane_read, &copy);
+}
+
+void model_page_write(Model *m, int32_t page, const void *data) {
+    PageCopy copy = {m->engine, (size_t)page, NULL, data};
+    planes_visit(m, plane_write, &copy);
 }

@@ -57,6 +57,17 @@ bool model_sample(Model *model, int row, int slot, const SamplingOptions *option
 // How often a token was seen in a slot's penalty window, and which tokens may be drawn there: for all later draws.
 void model_set_count(Model *model, int slot, int32_t token, int32_t count);
 void model_set_allowed(Model *model, int slot, const uint8_t *allowed);    // [vocab]; NULL: everything
+// What is added to a token's logit in this slot where SamplingOptions.has_bias says so; finite.
+bool model_set_bias(Model *model, int slot, int32_t token, float bias, Error *err) MUST_CHECK;
+
+// The cache in pages of KV_PAGE positions. A slot's positions lie where its page table says: after loading, slot s has
+// pages s · per_slot … for itself; who moves pages sees to it that no two slots write one (models/pages does).
+int64_t model_pages(const Model *model);                         // of all slots together
+int64_t model_pages_per_slot(const Model *model);
+void model_set_page(Model *model, int slot, int64_t index, int32_t page);
+size_t model_page_bytes(const Model *model);                     // of one page in all blocks
+void model_page_read(Model *model, int32_t page, void *out);     // [model_page_bytes]
+void model_page_write(Model *model, int32_t page, const void *data);
 
 // The step that runs n rows with logits: for profile and tests. Compiles it where needed.
 bool model_step(Model *model, int n, Step **step, Error *err) MUST_CHECK;

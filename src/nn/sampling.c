@@ -42,11 +42,12 @@ bool sampling_has_penalties(const SamplingOptions *o) {
 }
 
 int sampling_parts(const SamplingOptions *o) {
-    if (sampling_is_greedy(o)) return SAMPLING_GREEDY;
+    int bias = o->has_bias ? SAMPLING_BIAS : 0;
+    if (sampling_is_greedy(o)) return SAMPLING_GREEDY | bias;
     int top_k = o->top_k <= 0                  ? 0
                 : o->top_k <= SAMPLING_FEW_MAX ? SAMPLING_TOP_K | SAMPLING_FEW
                                                : SAMPLING_TOP_K;
-    return SAMPLING_RANDOM | top_k | (o->top_p < 1 ? SAMPLING_TOP_P : 0);
+    return SAMPLING_RANDOM | top_k | bias | (o->top_p < 1 ? SAMPLING_TOP_P : 0);
 }
 
 void sampling_pack(const SamplingOptions *o, uint32_t draw, float params[SAMPLE_PARAMS],
@@ -109,10 +110,11 @@ static Tensor in_rows(Tensor x) {
     return tensor_reshape(tensor_pad(x, 0, 0, rows * ROW - n), dims(rows, ROW));
 }
 
-// Logits after mask and penalties.
-static Candidates adjusted(const SamplingInputs *in) {
+// Logits after mask, bias and penalties.
+static Candidates adjusted(const SamplingInputs *in, int parts) {
     Tensor x = in_rows(in->logits), counts = in_rows(in->counts), allowed = in_rows(in->allowed);
     Tensor repeat = at(in->params, SAMPLE_REPEAT), zero = number(x, 0);
+    if (parts & SAMPLING_BIAS) x = tensor_add(x, in_rows(in->bias));
     Tensor is_seen = tensor_less(tensor_const(x->graph, DT_I32, 0), counts);
     Tensor less = tensor_where(tensor_less(zero, x), tensor_div(x, repeat), tensor_mul(x, repeat));
     x = tensor_where(is_seen, tensor_sub(less, at(in->params, SAMPLE_PRESENCE)), x);
@@ -220,7 +222,8 @@ Tensor sampling_graph(const SamplingInputs *in, int parts) {
     for (int i = 0; i < 5; i++)
         if (uop_is_poison(inputs[i])) return inputs[i];
     Graph *g = in->logits->graph;
-    Candidates all = adjusted(in);
+    if (parts & SAMPLING_BIAS && uop_is_poison(in->bias)) return in->bias;
+    Candidates all = adjusted(in, parts);
     if (uop_is_poison(all.x)) return all.x;
     Tensor below = tensor_cast(tensor_less(in_rows(in->logits), number(all.x, INFINITY)), DT_I32);
     Tensor is_finite = tensor_binary_const(OP_EQ, all_of(below, MONOID_MIN, 1), 1);

@@ -1,6 +1,6 @@
 // sampling: from a row of logits to a token, as one graph for every device.
 // In: logits [vocab], token counts of the penalty window, a mask, parameters and a draw's number as buffers.
-// Out: the token's id and a status. Order: mask, penalties, temperature, top-k, top-p, min-p, draw.
+// Out: the token's id and a status. Order: mask, bias, penalties, temperature, top-k, top-p, min-p, draw.
 // Invariant: at least one candidate is left whatever the parameters say; greedy is the exact argmax, lowest id on
 // ties; a draw depends on (seed, draw number, logits) only, never on threads, batch or time.
 // Example: SamplingOptions o = sampling_defaults(); o.temperature = 0.8f; o.top_k = 40;
@@ -20,6 +20,7 @@ typedef struct SamplingOptions {
     float frequency_penalty;   // subtracted for each time that a token was seen
     int penalty_window;        // last tokens of prompt + generated text that count as seen, 0..SAMPLING_WINDOW_MAX
     uint64_t seed;
+    bool has_bias;             // the slot's own additions to logits count
 } SamplingOptions;
 enum { SAMPLING_WINDOW_MAX = 4096 };
 
@@ -45,13 +46,14 @@ typedef struct SamplingInputs {
     Tensor allowed;            // u8 [vocab]: 0 forbids a token
     Tensor params;             // f32 [SAMPLE_PARAMS]
     Tensor words;              // u32 [SAMPLE_WORDS]
+    Tensor bias;               // f32 [vocab], finite, added to the logits before penalties; read with SAMPLING_BIAS only
 } SamplingInputs;
 
 // What a graph does beyond mask, penalties and choice. Leaving a part out costs nothing where options do not use it.
 // SAMPLING_FEW: 1 ≤ top_k ≤ SAMPLING_FEW_MAX: the k best lie in the k rows of the vocabulary with the best maxima, so
 // that everything behind the penalties looks at those rows only.
 typedef enum SamplingParts { SAMPLING_GREEDY = 0, SAMPLING_RANDOM = 1, SAMPLING_TOP_K = 2, SAMPLING_TOP_P = 4,
-                             SAMPLING_FEW = 8, SAMPLING_VARIANTS = 16 } SamplingParts;
+                             SAMPLING_FEW = 8, SAMPLING_BIAS = 16, SAMPLING_VARIANTS = 32 } SamplingParts;
 enum { SAMPLING_FEW_MAX = 64 };
 int sampling_parts(const SamplingOptions *options);        // bits that these options need
 // i32 [2]: {token id, SamplingStatus}; where the status is not OK the id is 0. Temperature, min-p and the draw belong

@@ -30,6 +30,8 @@ static Bench bench_new(void) {
     return b;
 }
 
+static const float *biases;   // what a graph with SAMPLING_BIAS reads
+
 // {id, status} of a graph over n tokens.
 static void sample_with(const float *logits, const int32_t *counts, const uint8_t *allowed,
                         int64_t n, const SamplingOptions *o, int parts, uint32_t draw,
@@ -50,7 +52,12 @@ static void sample_with(const float *logits, const int32_t *counts, const uint8_
         tensor_buffer(g, id[2], DT_U8, 0, 0, dims(n)),
         tensor_buffer(g, id[3], DT_F32, 0, 0, dims(SAMPLE_PARAMS)),
         tensor_buffer(g, id[4], DT_U32, 0, 0, dims(SAMPLE_WORDS)),
+        NULL,
     };
+    if (parts & SAMPLING_BIAS) {
+        assert_true(bare_wrap(h, biases, 1, &id[0], &err));
+        in.bias = tensor_buffer(g, id[0], DT_F32, 0, 0, dims(n));
+    }
     const Number *v = bare_value(h, arena, sampling_graph(&in, parts), &count, &err);
     if (!v) fail_msg("%s", err.text);
     assert_int_equal(count, 2);
@@ -99,6 +106,32 @@ static void kept_by_rules(const Bench *b, const SamplingOptions *o, bool *is_kep
         sum += w[order[i]];
         is_kept[order[i]] = !is_enough && w[order[i]] >= (double)o->min_p && w[order[i]] > 0;
     }
+}
+
+// A bias is added to the raw logit, before penalties and temperature, whatever else the graph does.
+static void biases_are_added(void **state) {
+    (void)state;
+    float bias[VOCAB] = {0};
+    Bench b = bench_new();
+    SamplingOptions o = sampling_defaults();
+    o.has_bias = true;
+    biases = bias;
+    for (int i = 0; i < 3; i++) {
+        int32_t plain, other = 5 + 7 * i;
+        o.temperature = i == 0 ? 0 : 0.7f;
+        o.top_k = i == 1 ? 0 : 40;
+        memset(bias, 0, sizeof bias);
+        plain = sample_id(&b, &o, 3);
+        SamplingOptions without = o;
+        without.has_bias = false;
+        assert_int_equal(plain, sample_id(&b, &without, 3));
+        bias[other] = 100;
+        assert_int_equal(sample_id(&b, &o, 3), other);
+        b.counts[other] = 1, o.presence_penalty = 250;     // takes back more than the bias gave
+        assert_int_not_equal(sample_id(&b, &o, 3), other);
+        b.counts[other] = 0, o.presence_penalty = 0;
+    }
+    biases = NULL;
 }
 
 // ---------------------------------------------------------------- the generator
@@ -333,6 +366,7 @@ static void options_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(biases_are_added),
         cmocka_unit_test(known_answers),
         cmocka_unit_test(greedy_takes_the_lowest_of_ties),
         cmocka_unit_test(statuses),
