@@ -9,14 +9,14 @@ WARN     := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wvla
 WERROR   ?=
 OPT      ?= -O2
 SANITIZE ?=
-PKGS     := jansson libutf8proc libpcre2-8 libedit libxxhash
+PKGS     := jansson libutf8proc libpcre2-8 libedit libxxhash libmicrohttpd
 CFLAGS   += -std=gnu11 -g $(OPT) $(WARN) $(WERROR) -ffp-contract=off -fno-strict-aliasing -pthread \
             -Isrc -Iinclude $(SANITIZE) $(shell pkg-config --cflags $(PKGS))
 LDLIBS   += $(shell pkg-config --libs $(PKGS)) -ldl -lm -pthread
 LDFLAGS  += $(if $(filter Linux,$(shell uname)),-Wl$(comma)--build-id=sha1)
 FOLDERS  := base ir tensor schedule codegen render runtime engine nn models text app
 SOURCES  := $(filter-out src/app/main.c,$(foreach f,$(FOLDERS),$(wildcard src/$(f)/*.c)))
-OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/src/app/embedded_model.o
+OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/src/app/embedded_model.o $(BUILD)/src/app/chat_page.o
 TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 FAKES    := $(BUILD)/tests/libfakecuda.so $(BUILD)/tests/libfakenvrtc.so
 BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
@@ -42,6 +42,10 @@ $(BUILD)/%.o: %.c
 $(BUILD)/src/app/embedded_model.o: src/app/embedded_model.S $(EMBED)
 	@mkdir -p $(@D)
 	$(call say,embed $(EMBED))$(CC) -DEMBEDDED_MODEL='"$(EMBED)"' -c -o $@ $<
+
+$(BUILD)/src/app/chat_page.o: src/app/chat_page.S src/app/chat.html
+	@mkdir -p $(@D)
+	$(call say,embed src/app/chat.html)$(CC) -c -o $@ $<
 
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/liblathe.a
 	@mkdir -p $(@D)

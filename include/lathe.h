@@ -1,7 +1,7 @@
 // lathe.h: the whole public API. In: a GGUF file. Out: tokens, logits, text.
 // Everything that can fail returns false (or NULL) and writes why into LatheError; nothing aborts on bad input.
 // A model is used by one thread at a time; different models are independent.
-// Link with liblathe.a and: jansson utf8proc pcre2-8 edit xxhash dl m pthread. C11, C++ compatible.
+// Link with liblathe.a and: jansson utf8proc pcre2-8 edit xxhash microhttpd dl m pthread. C11, C++ compatible.
 // Example:
 //     LatheError why;
 //     LatheModel *m = lathe_open(NULL, NULL, &why);               // the small model inside the library

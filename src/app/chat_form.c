@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/vec.h"
 
 struct ChatForm {
     Arena *arena;
@@ -89,13 +90,23 @@ const Text *chat_form_stops(const ChatForm *form, size_t *count) {
 }
 
 bool chat_form_encode(const ChatForm *form, const Tokenizer *tokenizer, Arena *arena, const json_t *messages,
-                      const json_t *kwargs, TokenIds *ids, Error *err) {
+                      const json_t *tools, const json_t *kwargs, TokenIds *ids, Error *err) {
     ChatSegments rendered;
-    TRY(chat_template_render(form->template, arena, messages, NULL, true, kwargs, &rendered, err));
+    TRY(chat_template_render(form->template, arena, messages, tools, true, kwargs, &rendered, err));
     TextSegment *segments = arena_new(arena, (rendered.len + 1) * sizeof *segments);
     for (size_t i = 0; i < rendered.len; i++)
         segments[i] = (TextSegment){rendered.at[i].text, rendered.at[i].is_template};
     return tokenizer_encode_segments(tokenizer, arena, segments, rendered.len, ids, err);
+}
+
+void bos_add(const Tokenizer *tokenizer, Arena *arena, TokenIds *ids) {
+    int32_t bos = tokenizer_bos(tokenizer);
+    bool wants_bos = (tokenizer_adds_bos(tokenizer) || ids->len == 0) && bos >= 0;
+    if (!wants_bos || (ids->len && ids->at[0] == bos)) return;
+    TokenIds all = {0};
+    vec_push(arena, &all, bos);
+    for (size_t i = 0; i < ids->len; i++) vec_push(arena, &all, ids->at[i]);
+    *ids = all;
 }
 
 bool json_file_read(Arena *arena, const char *path, json_t **out, Error *err) {

@@ -19,7 +19,11 @@ const ChatTemplate *chat_form_template(const ChatForm *form);
 const Text *chat_form_stops(const ChatForm *form, size_t *count);
 // The conversation, opened for an answer, as token ids.
 bool chat_form_encode(const ChatForm *form, const Tokenizer *tokenizer, Arena *arena, const json_t *messages,
-                      const json_t *kwargs, TokenIds *ids, Error *err) MUST_CHECK;
+                      const json_t *tools, const json_t *kwargs, TokenIds *ids, Error *err) MUST_CHECK;
+
+// A BOS that the model wants and the ids do not begin with is put in front; also before nothing at all, so that an empty
+// prompt has a first token where the model has one.
+void bos_add(const Tokenizer *tokenizer, Arena *arena, TokenIds *ids);
 
 // JSON of a file (- is standard input); errors name file and line.
 bool json_file_read(Arena *arena, const char *path, json_t **out, Error *err) MUST_CHECK;

@@ -67,18 +67,9 @@ void conversation_clear(Conversation *c) {
 
 // ---- one answer
 
-// A BOS that the model wants and the text does not begin with is put in front.
-static bool bos_add(Conversation *c, TokenIds *ids, Error *err) {
-    int32_t bos = tokenizer_bos(c->tokenizer);
-    bool wants_bos = (tokenizer_adds_bos(c->tokenizer) || ids->len == 0) && bos >= 0;
-    if (wants_bos && (ids->len == 0 || ids->at[0] != bos)) {
-        TokenIds all = {0};
-        vec_push(c->arena, &all, bos);
-        for (size_t i = 0; i < ids->len; i++) vec_push(c->arena, &all, ids->at[i]);
-        *ids = all;
-    }
-    if (ids->len == 0) return fail(err, LATHE_BAD_REQUEST, "the prompt is empty, and this model has no token to begin with");
-    return true;
+static bool prompt_ready(Conversation *c, TokenIds *ids, Error *err) {
+    bos_add(c->tokenizer, c->arena, ids);
+    return ids->len || fail(err, LATHE_BAD_REQUEST, "the prompt is empty, and this model has no token to begin with");
 }
 
 typedef struct Stream {
@@ -175,8 +166,9 @@ bool conversation_answer(Conversation *c, Text said, AnswerPart *part, void *con
     arena_reset(c->arena);
     Stream stream = stream_begin(c, part, context);
     message_append(c->messages, "user", utf8_clean(c->arena, said));
-    bool ok = chat_form_encode(c->form, c->tokenizer, c->arena, c->messages, c->options.kwargs, &ids, err) &&
-              bos_add(c, &ids, err) &&
+    bool ok = chat_form_encode(c->form, c->tokenizer, c->arena, c->messages, NULL, c->options.kwargs, &ids,
+                               err) &&
+              prompt_ready(c, &ids, err) &&
               answer_generate(c, &ids, &stream, answer, err);
     answer->text = builder_view(&stream.text);
     if (ok) message_append(c->messages, "assistant", answer->text);
@@ -190,7 +182,7 @@ bool conversation_continue(Conversation *c, Text text, AnswerPart *part, void *c
     arena_reset(c->arena);
     Stream stream = stream_begin(c, part, context);
     TRY(tokenizer_encode(c->tokenizer, c->arena, text, false, &ids, err));
-    TRY(bos_add(c, &ids, err));
+    TRY(prompt_ready(c, &ids, err));
     bool ok = answer_generate(c, &ids, &stream, answer, err);
     answer->text = builder_view(&stream.text);
     return ok;

@@ -35,6 +35,21 @@ LoadOptions load_options(const Options *o, int64_t least_context) {
     };
 }
 
+SamplingOptions sampling_from(const Options *o) {
+    int64_t seed = option_given(o, OPTION_seed) ? option_int(o, OPTION_seed) : -1;
+    return (SamplingOptions){
+        .temperature = (float)option_real(o, OPTION_temp),
+        .top_k = (int)option_int(o, OPTION_top_k),
+        .top_p = (float)option_real(o, OPTION_top_p),
+        .min_p = (float)option_real(o, OPTION_min_p),
+        .repeat_penalty = (float)option_real(o, OPTION_repeat_penalty),
+        .presence_penalty = (float)option_real(o, OPTION_presence_penalty),
+        .frequency_penalty = (float)option_real(o, OPTION_frequency_penalty),
+        .penalty_window = (int)option_int(o, OPTION_repeat_last),
+        .seed = seed >= 0 ? (uint64_t)seed : (time_us() ^ (uint64_t)process_id() << 32) & INT64_MAX,
+    };
+}
+
 bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     *l = (Loaded){0};
     uint64_t begin = time_us();

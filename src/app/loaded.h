@@ -25,6 +25,8 @@ typedef struct Loaded {
     double load_s;                    // opening and loading, without compiling
 } Loaded;
 
+// Sampling as the flags say; the seed is drawn where none is given.
+SamplingOptions sampling_from(const Options *options);
 // The flags that all computing commands share. least_context: positions that the command needs; wins over the
 // default context, not over --context. 0: none.
 LoadOptions load_options(const Options *options, int64_t least_context);

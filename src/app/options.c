@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "models/model.h"
+#include "models/generate.h"
 #include "nn/sampling.h"
 #include "runtime/device.h"
 
@@ -25,6 +25,8 @@ typedef enum CommandBit {
 
 #define ALL 0xffffffffu
 #define RUN (1u << BIT_run)
+#define SERVE (1u << BIT_serve)
+#define ANSWER (RUN | SERVE)
 #define BENCH (1u << BIT_bench)
 #define PROFILE (1u << BIT_profile)
 #define PERPLEXITY (1u << BIT_perplexity)
@@ -32,9 +34,9 @@ typedef enum CommandBit {
 #define TOKENIZE (1u << BIT_tokenize)
 #define TEMPLATE (1u << BIT_template)
 #define CHECK_FILE (1u << BIT_check)
-#define ENGINE (RUN | BENCH | PROFILE | PERPLEXITY | LOGITS)
+#define ENGINE (RUN | SERVE | BENCH | PROFILE | PERPLEXITY | LOGITS)
 #define MODEL (ENGINE | TOKENIZE | TEMPLATE | CHECK_FILE)
-#define READABLE (ALL & ~TEMPLATE)
+#define READABLE (ALL & ~(TEMPLATE | SERVE))
 
 typedef struct OptionRow {
     const char *flag, *short_flag;

@@ -74,21 +74,6 @@ static bool pipe_read(Arena *arena, Text *prompt, Error *err) {
     return true;
 }
 
-static SamplingOptions sampling_from(const Options *o) {
-    int64_t seed = option_int(o, OPTION_seed);
-    return (SamplingOptions){
-        .temperature = (float)option_real(o, OPTION_temp),
-        .top_k = (int)option_int(o, OPTION_top_k),
-        .top_p = (float)option_real(o, OPTION_top_p),
-        .min_p = (float)option_real(o, OPTION_min_p),
-        .repeat_penalty = (float)option_real(o, OPTION_repeat_penalty),
-        .presence_penalty = (float)option_real(o, OPTION_presence_penalty),
-        .frequency_penalty = (float)option_real(o, OPTION_frequency_penalty),
-        .penalty_window = (int)option_int(o, OPTION_repeat_last),
-        .seed = seed >= 0 ? (uint64_t)seed : (time_us() ^ (uint64_t)process_id() << 32) & INT64_MAX,
-    };
-}
-
 // Backslashes are text, unless --escape says otherwise.
 static Text prompt_from(const Options *o, OptionId id) {
     Text text = text_of(option_given(o, id) ? option_text(o, id) : "");

@@ -15,7 +15,7 @@ import threading
 import harness
 from harness import MODEL, PROGRAM, lathe, refused, temporary
 
-COMMANDS = ("run", "bench", "profile", "check", "perplexity", "logits", "tokenize", "template",
+COMMANDS = ("run", "serve", "bench", "profile", "check", "perplexity", "logits", "tokenize", "template",
             "models", "env")
 # A call of each command that takes a MODEL, the model's place marked by None.
 MODEL_CALLS = {

@@ -1,0 +1,79 @@
+// generation: one request's answers, from checked fields to what goes over the wire.
+// In: prompts as ids, Fields. Out: a reply in one piece, or a stream of server-sent events.
+// Invariant: whole or streamed, a reply holds the same text; a stream's parts put together are the whole. What the wire
+// looks like is a row of functions (Wire), one for each protocol.
+// Example: Generation *g; if (generation_begin(&g, x, &fields, &chat_wire, prompts, 1)) generation_reply(g);
+#pragma once
+#include "app/job.h"
+#include "app/request_fields.h"
+#include "app/server.h"
+
+// A stretch of an answer: what it is, and its text.
+typedef enum PartKind { PART_CONTENT, PART_REASONING, PART_TOOL, PART_ARGUMENTS } PartKind;
+typedef struct ReplyPart {
+    PartKind kind;
+    int tool;                        // TOOL, ARGUMENTS: number of the call in its answer
+    Text text;                       // TOOL: the function's name; ARGUMENTS: a piece of JSON
+} ReplyPart;
+typedef struct ReplyParts { ReplyPart *at; size_t len, cap; } ReplyParts;
+
+typedef struct Choice {
+    Job *job;
+    size_t text_seen, tokens_seen;   // of the job's, handed on already
+    bool is_ended;                   // its end was handed on
+    bool has_tools;                  // a PART_TOOL was among its parts
+    ReplyParts parts;                // all so far, where the reply is whole
+} Choice;
+
+// What is new of one choice. Views hold until the next part of the stream.
+typedef struct News {
+    Choice *choice;
+    int index;
+    ReplyParts parts;
+    const JobToken *tokens;
+    size_t n_tokens;
+    const TopToken *tops;            // of all tokens: first_top counts from here
+} News;
+
+typedef struct Generation Generation;
+typedef struct Wire {
+    const char *id_prefix;
+    void (*begin)(Generation *g, TextBuilder *out);
+    void (*news)(Generation *g, const News *news, TextBuilder *out);
+    void (*end)(Generation *g, Choice *choice, int index, TextBuilder *out);       // of one choice
+    void (*finish)(Generation *g, TextBuilder *out);                               // of all
+    json_t *(*whole)(Generation *g);
+    void (*failed)(Generation *g, int status, const Error *why, TextBuilder *out); // in the middle of a stream
+    const char *keep_alive;          // what a quiet stream says
+} Wire;
+
+struct Generation {
+    Exchange *x;
+    Server *server;
+    const Wire *wire;
+    Fields fields;                   // owned
+    pthread_cond_t news;
+    Job *jobs;
+    Choice *choices;
+    int n;
+    const Text *prompt_texts;        // [n / answers a prompt], for echo; NULL: none
+    int answers;                     // for each prompt
+    char id[48];
+    int64_t created;
+    Arena *scratch;                  // of one part of the stream
+    bool has_begun, has_failed;
+    void *wire_state;                // the protocol's own, on x->arena
+};
+
+// Takes the fields over. n_prompts × fields' n answers are made. Sets the reply and returns false where the request is
+// refused (400: a prompt that does not fit the context; 429: the queue is full; 503: the server ends).
+bool generation_begin(Generation **generation, Exchange *x, Fields *fields, const Wire *wire, const TokenIds *prompts,
+                      int n_prompts) MUST_CHECK;
+void generation_reply(Generation *g);                      // waits for the answers, or sets up the stream
+const char *generation_finish_reason(const Choice *choice);  // stop, length or tool_calls
+json_t *generation_usage(const Generation *g);             // OpenAI's, with cached tokens
+json_t *generation_timings(const Generation *g);           // of each phase
+// data: {…}\n\n; takes the reference. event: NULL for none.
+void event_put(TextBuilder *out, const char *event, json_t *value);
+// The text of all parts of one kind.
+Text reply_text_of(Arena *arena, const ReplyParts *parts, PartKind kind);
