@@ -1,11 +1,13 @@
 // profile: where the time of one generated token goes, kernel by kernel.
 // In: a model, --depth. Out: a table or JSON: kernels a token and a layer, distinct ones, hit rate, and for each
 // distinct kernel calls, time, bytes, GB/s and its share of the memory's read rate; --source prints their text.
+// A kernel is named by the tensors that its first stage works on, without their block, and by its hash.
 // Invariant: stages are timed one by one, so their sum is somewhat more than a token takes; medians of ROUNDS runs.
 // Example: lathe profile m.gguf --json | jq .kernels_per_token
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/figures.h"
 #include "app/json_output.h"
@@ -14,7 +16,7 @@
 #include "app/terminal.h"
 #include "base/os.h"
 
-enum { ROUNDS = 9, WARM_TOKENS = 3 };
+enum { ROUNDS = 9, WARM_TOKENS = 3, MOST_ROLES = 16 };
 
 typedef struct KernelRow {
     const char *name, *source;
@@ -46,7 +48,27 @@ static bool stages_time(Step *step, int n, double *median_us, Arena *arena, Erro
     return true;
 }
 
-static bool profile_collect(Profile *p, Step *step, Arena *arena, Error *err) {
+// "attn_q attn_k k0123456789abcdef": roles in the order of the kernel's own reading, each once.
+static const char *kernel_title(const Model *model, const StageInfo *stage, Arena *arena) {
+    TextBuilder b = builder(arena);
+    const char *seen[MOST_ROLES];
+    int n = 0;
+    for (int i = 0; i < stage->n_buffers && n < MOST_ROLES; i++) {
+        const char *role = model_buffer_role(model, stage->buffers[i]);
+        bool is_new = role != NULL;
+        for (int k = 0; k < n; k++) is_new &= seen[k] != role;
+        if (!is_new) continue;
+        seen[n++] = role;
+        Text shown = text_of(role);
+        if (text_ends(shown, ".weight")) shown.len -= strlen(".weight");
+        builder_text(&b, shown);
+        builder_char(&b, ' ');
+    }
+    builder_cstring(&b, stage->name);
+    return builder_cstr(&b);
+}
+
+static bool profile_collect(Profile *p, const Model *model, Step *step, Arena *arena, Error *err) {
     p->n_stages = step_stage_count(step);
     p->n_rows = step_distinct_count(step);
     p->rows = arena_new(arena, (size_t)(p->n_rows + 1) * sizeof *p->rows);
@@ -55,7 +77,7 @@ static bool profile_collect(Profile *p, Step *step, Arena *arena, Error *err) {
     for (int i = 0; i < p->n_stages; i++) {
         StageInfo stage = step_stage(step, i);
         KernelRow *row = &p->rows[stage.program];
-        row->name = stage.name;
+        if (!row->name) row->name = kernel_title(model, &stage, arena);
         row->source = stage.source;
         row->calls++;
         row->time_us += times[i];
@@ -134,7 +156,7 @@ static bool profile_run(Loaded *l, int64_t depth, const Options *o, Error *err) 
     TRY(model_step(l->model, 1, &step, err));
     if (engine_device(l->engine)->has_host_memory)
         p.roof_gb_s = roof_measure(engine_threads(l->engine), roof_default_bytes());
-    TRY(profile_collect(&p, step, o->arena, err));
+    TRY(profile_collect(&p, l->model, step, o->arena, err));
     if (option_given(o, OPTION_json)) profile_print_json(&p, l, option_given(o, OPTION_source));
     else profile_print(&p, l, option_given(o, OPTION_source));
     return true;

@@ -38,12 +38,14 @@ void step_destroy(Step *step);
 
 // What a step consists of, for profile and tests.
 typedef struct StageInfo {
-    const char *name;          // kernel name: role, shape, hash
+    const char *name;          // of the kernel: a hash of what it is
     const char *source;        // rendered text
     int program;               // index of its distinct kernel
     long tiles;
     uint64_t bytes;            // read + written by the whole stage; of gathered rows only as many as it gathers
     bool needs_barrier;
+    const int64_t *buffers;    // the engine's buffers that it touches, in the order in which it does
+    int n_buffers;
 } StageInfo;
 int step_stage_count(const Step *step);
 StageInfo step_stage(const Step *step, int i);

@@ -15,6 +15,7 @@ struct Step {
     Stage *stages;
     Compiled **kernels;
     uint64_t *bytes;
+    struct StageBuffers { const int64_t *id; int n; } *buffers;   // those of the engine
     int n_stages, n_distinct, n_outputs;
     int64_t *output_ids;
     size_t *output_bytes;
@@ -205,11 +206,16 @@ static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *er
     s->stages = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->stages);
     s->kernels = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->kernels);
     s->bytes = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->bytes);
+    s->buffers = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->buffers);
     for (int k = 0; k < s->n_stages; k++) {
         const TableStage *stage = &t->stages[k];
         Compiled *c = s->kernels[k] = kernels[stage->kernel];
         void **params = arena_new(s->arena, (size_t)(c->n_params + 1) * sizeof *params);
         for (int i = 0; i < c->n_params; i++) params[i] = address_of(s, &stage->params[i]);
+        int64_t *ids = arena_new(s->arena, (size_t)(c->n_params + 1) * sizeof *ids);
+        for (int i = 0; i < c->n_params; i++)
+            if (stage->params[i].kind == PLACE_BUFFER) ids[s->buffers[k].n++] = stage->params[i].at;
+        s->buffers[k].id = ids;
         s->bytes[k] = (uint64_t)c->traffic;
         s->stages[k] = (Stage){c->program, params, (long)stage->tiles, 1, stage->needs_barrier != 0};
     }
@@ -270,7 +276,8 @@ StageInfo step_stage(const Step *s, int i) {
         for (int j = 0; j < k && !seen; j++) seen = s->kernels[j] == s->kernels[k];
         index += !seen;
     }
-    return (StageInfo){s->kernels[i]->name, s->kernels[i]->source, index, s->stages[i].tiles, s->bytes[i], s->stages[i].needs_barrier};
+    return (StageInfo){s->kernels[i]->name, s->kernels[i]->source, index, s->stages[i].tiles, s->bytes[i], s->stages[i].needs_barrier,
+                       s->buffers[i].id, s->buffers[i].n};
 }
 
 void step_destroy(Step *s) {

@@ -128,6 +128,21 @@ int64_t model_bytes_per_token(const Model *m) {
     return weights_bytes_per_token(&m->plan->weights, m->plan->config);
 }
 
+static bool caches_hold(const CacheBuffers *caches, int n_blocks, int n_planes, int64_t buffer) {
+    for (int i = 0; i < n_blocks; i++)
+        for (int k = 0; k < n_planes; k++) if (caches[i].plane[k] == buffer) return true;
+    return false;
+}
+
+const char *model_buffer_role(const Model *m, int64_t buffer) {
+    const ModelPlan *plan = m->plan;
+    int n = plan->config->n_blocks, n_planes = plan->cache_format->n_planes;
+    for (size_t i = 0; i < plan->weights.n_found; i++)
+        if (plan->weights.found[i].weight->buffer == buffer) return plan->weights.found[i].role;
+    if (caches_hold(plan->keys, n, n_planes, buffer)) return "keys";
+    return config_values(plan->config).width && caches_hold(plan->values, n, n_planes, buffer) ? "values" : NULL;
+}
+
 // ---------------------------------------------------------------- steps
 
 // Stores rows in the first rows of a logits buffer.

@@ -73,6 +73,8 @@ void model_page_write(Model *model, int32_t page, const void *data);
 bool model_step(Model *model, int n, Step **step, Error *err) MUST_CHECK;
 // Bytes of weights that one decoded token reads: every matrix once, the used share of experts, one embedding row.
 int64_t model_bytes_per_token(const Model *model);
+// What a buffer of the engine is to the model: a tensor's name without its block, "keys", "values"; NULL: something else.
+const char *model_buffer_role(const Model *model, int64_t buffer);
 
 // What `lathe check` prints; needs no engine. Lists are zero-length where there is nothing to say.
 typedef enum Verdict { VERDICT_OK, VERDICT_WARN, VERDICT_REFUSE } Verdict;

@@ -11,7 +11,7 @@ typedef enum Use { NOT_WANTED, OPTIONAL, NEEDED } Use;
 #define BIAS (is_latent ? NOT_WANTED : c->needs_qkv_bias ? NEEDED : OPTIONAL)
 
 typedef struct Want {
-    const char *name;
+    const char *name, *role;
     Use use;
     int64_t count, rows, cols;
 } Want;
@@ -74,6 +74,7 @@ static bool find_one(Finder *f, const Want *want, Weight *out) {
     *out = (Weight){
         .type = type, .buffer = -1, .count = want->count, .rows = want->rows, .cols = want->cols};
     f->w->found[f->w->n_found].weight = out;
+    f->w->found[f->w->n_found].role = want->role;
     f->w->found[f->w->n_found++].tensor = t;
     return true;
 }
@@ -85,7 +86,7 @@ static bool find_block(Finder *f, int block) {
 #define NAMED(name) arena_printf(f->arena, "blk.%d." name, block)
 #define MODEL_WEIGHT(...)
 #define BLOCK_WEIGHT(field, name, use, count, rows, cols) \
-    TRY(find_one(f, &(Want){NAMED(name), use, count, rows, cols}, &b->field));
+    TRY(find_one(f, &(Want){NAMED(name), name, use, count, rows, cols}, &b->field));
 #include "models/weights.def"
 #undef MODEL_WEIGHT
 #undef BLOCK_WEIGHT
@@ -100,7 +101,7 @@ bool weights_find(Weights *w, Arena *arena, const ModelConfig *c, const Gguf *gg
     w->blocks = arena_new(arena, (size_t)c->n_blocks * sizeof *w->blocks);
     w->found = arena_new(arena, most * sizeof *w->found);
 #define MODEL_WEIGHT(field, name, use, count, rows, cols) \
-    TRY(find_one(&f, &(Want){name, use, count, rows, cols}, &w->field));
+    TRY(find_one(&f, &(Want){name, name, use, count, rows, cols}, &w->field));
 #define BLOCK_WEIGHT(...)
 #include "models/weights.def"
 #undef MODEL_WEIGHT

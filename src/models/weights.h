@@ -30,7 +30,8 @@ typedef struct Weights {
 #undef MODEL_WEIGHT
 #undef BLOCK_WEIGHT
     BlockWeights *blocks;              // [n_blocks]
-    struct { Weight *weight; const GgufTensor *tensor; } *found;   // what stands in the fields above
+    // What stands in the fields above. role: the tensor's name without its block, as in weights.def.
+    struct { Weight *weight; const GgufTensor *tensor; const char *role; } *found;
     size_t n_found;
 } Weights;
 

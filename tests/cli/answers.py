@@ -481,6 +481,16 @@ def test_profile_json():
     assert len(report["kernels"]) == report["distinct_kernels"]
 
 
+def test_profile_names_tensors():
+    """The hash comes last and is one kernel's; before it stands what the kernel works on, without block and suffix."""
+    names = [k["name"].split() for k in json.loads(lathe("profile", "--json").out)["kernels"]]
+    assert all(re.fullmatch("k[0-9a-f]{16}", name[-1]) for name in names), names
+    assert len({name[-1] for name in names}) == len(names), names
+    roles = {role for name in names for role in name[:-1]}
+    assert {"token_embd", "attn_q_a", "keys", "ffn_gate_exps", "ffn_down_exps", "output", "output_norm"} <= roles, roles
+    assert not any("blk." in role or role.endswith(".weight") for role in roles), roles
+
+
 def test_profile_source():
     text = lathe("profile", "--source").text()
     report = json.loads(lathe("profile", "--json", "--source").out)
