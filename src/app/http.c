@@ -116,8 +116,11 @@ static bool key_is_right(const Http *h, struct MHD_Connection *c) {
     const char *bearer = header(c, "Authorization"), *plain = header(c, "x-api-key");
     bool is_right = !keys || !keys[0];
     if (bearer) bearer = strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 : NULL;
-    for (int i = 0; keys && keys[i]; i++)
-        is_right |= (bearer && key_equal(keys[i], bearer)) | (plain && key_equal(keys[i], plain));
+    for (int i = 0; keys && keys[i]; i++) {
+        bool by_bearer = bearer && key_equal(keys[i], bearer), by_plain = plain && key_equal(keys[i], plain);
+        is_right |= by_bearer;
+        is_right |= by_plain;
+    }
     return is_right;
 }
 
