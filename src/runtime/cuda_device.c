@@ -126,7 +126,7 @@ static void cuda_describe_target(const DeviceState *state, Target *target) {
         .local_bytes = state->shared_bytes,
         .group_threads = GROUP_THREADS,
         .shuffle_threads = WARP_THREADS,
-        .tiles = {.work = 16384, .most = 4096, .enough = 1024, .few = 1024, .multiple = 16, .width = state->multiprocessors / 2, .sync_work = 80000},
+        .tiles = {.work = 16384, .most = 4096, .enough = 1024, .few = 1024, .multiple = 16, .width = state->multiprocessors / 2, .sync_work = 300000},
     };
     size_t n = strlen(state->architecture);
     memcpy(target->name, state->architecture, n < sizeof target->name ? n : sizeof target->name - 1);

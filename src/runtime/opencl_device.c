@@ -94,7 +94,7 @@ static void opencl_describe_target(const DeviceState *state, Target *target) {
     if (!state->has_groups) return;
     memcpy(target->name, GROUP_TARGET, sizeof GROUP_TARGET);
     target->group_threads = GROUP_THREADS;
-    target->tiles = (TileWishes){.work = 16384, .most = 2048, .enough = 512, .few = 512, .multiple = 16, .width = 32, .sync_work = 80000};
+    target->tiles = (TileWishes){.work = 16384, .most = 2048, .enough = 512, .few = 512, .multiple = 16, .width = 32, .sync_work = 300000};
 }
 
 static const char *opencl_hardware(const DeviceState *state) { return state->choice.name; }

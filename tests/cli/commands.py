@@ -144,7 +144,7 @@ def test_debug_shows_how_a_kernel_came_about():
 
 def test_device_and_target_are_checked():
     for command in COMMANDS:
-        refused(lathe(command, "--device", "toaster"), 2, "toaster", "cpu", "opencl", "eval", "null")
+        refused(lathe(command, "--device", "toaster"), 2, "toaster", "cpu", "cuda", "opencl", "eval", "null")
     refused(call("logits", MODEL, "--target", "toaster"), 2, "toaster")
 
 
@@ -349,6 +349,14 @@ def test_env_says_what_an_opencl_device_needs():
     refused(lathe("logits", "--tokens", "1", "--device", "opencl", OCL_ICD_VENDORS="/nowhere"), 1, "no OpenCL", "install")
 
 
+def test_env_says_what_cuda_needs():
+    for name in ("LATHE_CUDA", "LATHE_NVRTC"):
+        driver = {"LATHE_CUDA": os.path.join(os.environ.get("LATHE_BUILD", "build"), "tests", "libfakecuda.so")}
+        report = json.loads(lathe("env", "--json", **driver | {name: "/nowhere/lib.so"}).out)
+        problem = next(d["problem"] for d in report["devices"] if d["name"] == "cuda")
+        assert problem.startswith("no ") and "/nowhere/lib.so" in problem and name in problem, report
+
+
 def test_env_prints_every_setting():
     report = json.loads(lathe("env", "--json").out)
     names = set()
@@ -357,7 +365,7 @@ def test_env_prints_every_setting():
             if line.startswith("SETTING("):
                 names.add("LATHE_" + line[8:].split(",")[0])
     assert set(report["settings"]) == names, report
-    assert {"cpu", "opencl", "eval", "null"} <= {d["name"] for d in report["devices"]}, report
+    assert {"cpu", "cuda", "opencl", "eval", "null"} <= {d["name"] for d in report["devices"]}, report
     # One that cannot be opened says why.
     assert all((d["target"] is None) != (d["problem"] is None) for d in report["devices"]), report
     text = lathe("env").text()

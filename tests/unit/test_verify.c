@@ -168,7 +168,7 @@ static void test_pipeline(void **state) {
     Target target = {.vector_bytes = 32};
     UOp *sink = read_graph(arena, KERNEL "%8 = store:void(%5, %7, %1)\n%9 = sink:void(%8)\n");
     assert_false(codegen(arena, sink, &target, &program, &err));
-    assert_string_equal(err.text, "before axes: kernel: range is never closed: r1");
+    assert_string_equal(err.text, "before threads: kernel: range is never closed: r1");
     arena_destroy(arena);
 }
 
