@@ -12,7 +12,7 @@
 struct ChatForm {
     Arena *arena;
     ChatTemplate *template;
-    Text stop;
+    Text source, stop;
     size_t n_stops;
 };
 
@@ -67,6 +67,7 @@ bool chat_form_open(ChatForm **out, const Gguf *gguf, const char *template_file,
         chat_form_close(form);
         return false;
     }
+    form->source = text_copy(arena, source);
     const char *stop = chat_template_end_of_turn(form->template);
     if (stop) form->stop = text_of(stop);
     form->n_stops = stop != NULL;
@@ -84,15 +85,20 @@ const ChatTemplate *chat_form_template(const ChatForm *form) {
     return form->template;
 }
 
+Text chat_form_source(const ChatForm *form) {
+    return form->source;
+}
+
 const Text *chat_form_stops(const ChatForm *form, size_t *count) {
     *count = form->n_stops;
     return &form->stop;
 }
 
 bool chat_form_encode(const ChatForm *form, const Tokenizer *tokenizer, Arena *arena, const json_t *messages,
-                      const json_t *tools, const json_t *kwargs, TokenIds *ids, Error *err) {
+                      const json_t *tools, const json_t *kwargs, TokenIds *ids, Text *prompt, Error *err) {
     ChatSegments rendered;
     TRY(chat_template_render(form->template, arena, messages, tools, true, kwargs, &rendered, err));
+    if (prompt) *prompt = rendered.text;
     TextSegment *segments = arena_new(arena, (rendered.len + 1) * sizeof *segments);
     for (size_t i = 0; i < rendered.len; i++)
         segments[i] = (TextSegment){rendered.at[i].text, rendered.at[i].is_template};

@@ -17,9 +17,10 @@ void chat_form_close(ChatForm *form);                                  // NULL i
 const ChatTemplate *chat_form_template(const ChatForm *form);
 // Texts that end an answer besides the model's own end tokens.
 const Text *chat_form_stops(const ChatForm *form, size_t *count);
-// The conversation, opened for an answer, as token ids.
+Text chat_form_source(const ChatForm *form);                           // the template's text; empty for a preset
+// The conversation, opened for an answer, as token ids; prompt (may be NULL) gets its text. tools: a list, or NULL.
 bool chat_form_encode(const ChatForm *form, const Tokenizer *tokenizer, Arena *arena, const json_t *messages,
-                      const json_t *tools, const json_t *kwargs, TokenIds *ids, Error *err) MUST_CHECK;
+                      const json_t *tools, const json_t *kwargs, TokenIds *ids, Text *prompt, Error *err) MUST_CHECK;
 
 // A BOS that the model wants and the ids do not begin with is put in front; also before nothing at all, so that an empty
 // prompt has a first token where the model has one.

@@ -167,7 +167,7 @@ bool conversation_answer(Conversation *c, Text said, AnswerPart *part, void *con
     Stream stream = stream_begin(c, part, context);
     message_append(c->messages, "user", utf8_clean(c->arena, said));
     bool ok = chat_form_encode(c->form, c->tokenizer, c->arena, c->messages, NULL, c->options.kwargs, &ids,
-                               err) &&
+                               NULL, err) &&
               prompt_ready(c, &ids, err) &&
               answer_generate(c, &ids, &stream, answer, err);
     answer->text = builder_view(&stream.text);

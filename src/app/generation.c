@@ -36,6 +36,7 @@ static void stops_of(const Generation *g, JobAsk *ask) {
     size_t n_form = 0;
     const Text *form = chat_form_stops(g->server->form, &n_form);
     const json_t *given = g->fields.at[FIELD_stop], *entry;
+    if (!given) given = g->fields.at[FIELD_stop_sequences];
     VEC(Text) stops = {0};
     size_t i;
     for (i = 0; i < n_form; i++) vec_push(arena, &stops, form[i]);
@@ -132,27 +133,37 @@ static bool asks_make(Generation *g, JobAsk *ask) {
     return tops_of(g, &ask->n_top);
 }
 
-bool generation_begin(Generation **out, Exchange *x, Fields *fields, const Wire *wire, const TokenIds *prompts, int n_prompts) {
+// White space is trimmed around calls and thinking only, so a scanner is there only where either may come.
+static ReplyScanner *scanner_make(const Generation *g, const GenerationSetup *setup) {
+    bool is_of_use = setup->format && (setup->format->thinking || json_array_size(setup->tools) > 0);
+    return is_of_use ? reply_scanner_create(g->x->arena, setup->format, setup->tools, setup->thinks_first) : NULL;
+}
+
+bool generation_begin(Generation **out, Exchange *x, Fields *fields, const GenerationSetup *setup) {
     Arena *arena = x->arena;
     Generation *g = arena_new(arena, sizeof *g);
     JobAsk ask;
-    *g = (Generation){.x = x, .server = server_of(x), .wire = wire, .fields = *fields, .scratch = arena_create(),
+    *g = (Generation){.x = x, .server = server_of(x), .wire = setup->wire, .wire_state = setup->wire_state, .fields = *fields, .scratch = arena_create(),
                       .created = (int64_t)time(NULL)};
     *fields = (Fields){0};
     g->answers = (int)field_int(&g->fields, FIELD_n, 1);
     news_init(&g->news);
     id_make(g);
+    int n_jobs = setup->n_prompts * g->answers;
     bool ok = asks_make(g, &ask);
-    for (int i = 0; ok && i < n_prompts; i++) ok = prompt_fits(g, &prompts[i]);
-    g->jobs = arena_new(arena, (size_t)n_prompts * (size_t)g->answers * sizeof *g->jobs);
-    g->choices = arena_new(arena, (size_t)n_prompts * (size_t)g->answers * sizeof *g->choices);
-    for (int i = 0; ok && i < n_prompts * g->answers; i++) {
+    if (ok && setup->format) reply_format_markers(setup->format, arena, &ask.shown_specials, &ask.n_shown_specials);
+    for (int i = 0; ok && i < setup->n_prompts; i++) ok = prompt_fits(g, &setup->prompts[i]);
+    g->jobs = arena_new(arena, (size_t)n_jobs * sizeof *g->jobs);
+    g->choices = arena_new(arena, (size_t)n_jobs * sizeof *g->choices);
+    for (int i = 0; ok && i < n_jobs; i++) {
         JobAsk own = ask;
-        own.prompt = prompts[i / g->answers].at;
-        own.n_prompt = (int64_t)prompts[i / g->answers].len;
+        own.prompt = setup->prompts[i / g->answers].at;
+        own.n_prompt = (int64_t)setup->prompts[i / g->answers].len;
         own.sampling.seed += (uint64_t)(i % g->answers);
+        if (setup->grammar.grammar && setup->grammar.root >= 0)
+            own.constraint = constraint_create(setup->grammar.grammar, setup->grammar.root, g->server->token_order);
         job_begin(&g->jobs[i], g->server->tokenizer, &own);
-        g->choices[i] = (Choice){.job = &g->jobs[i]};
+        g->choices[i] = (Choice){.job = &g->jobs[i], .scanner = scanner_make(g, setup)};
         g->n = i + 1;
     }
     if (ok && jobs_submit(g)) {
@@ -179,6 +190,18 @@ static bool news_take(Generation *g, Choice *c, News *news) {
     c->text_seen = job->text.len;
     c->tokens_seen = out;
     return true;
+}
+
+// Not under the lock: what the news are. is_end: the job says no more.
+static void news_scan(Generation *g, News *news, bool is_end) {
+    Choice *c = news->choice;
+    ReplyParts parts = {0};
+    if (c->scanner) {
+        Text text = reply_text_of(g->scratch, &news->parts, PART_CONTENT);
+        reply_scanner_feed(c->scanner, text, is_end, g->scratch, &parts);
+        news->parts = parts;
+    }
+    for (size_t i = 0; i < news->parts.len; i++) c->has_tools |= news->parts.at[i].kind == PART_TOOL;
 }
 
 static int status_of(const Job *job) {
@@ -224,7 +247,9 @@ static void reply_whole(Generation *g) {
             generation_close(g);
             return;
         }
-        if (news_take(g, &g->choices[i], &news)) parts_append(g->x->arena, &g->choices[i].parts, &news.parts);
+        if (!news_take(g, &g->choices[i], &news)) continue;
+        news_scan(g, &news, true);
+        parts_append(g->x->arena, &g->choices[i].parts, &news.parts);
     }
     reply_json(g->x, 200, g->wire->whole(g));
     generation_close(g);
@@ -279,6 +304,7 @@ static bool stream_next(void *opaque, TextBuilder *out) {
         builder_cstring(out, g->wire->keep_alive);
         return true;
     }
+    news_scan(g, &news, is_done);
     if (news.parts.len || news.n_tokens) g->wire->news(g, &news, out);
     if (is_done) end_of_choice(g, news.choice, news.index, out);
     if (!g->has_failed && !all_ended(g)) return true;

@@ -4,24 +4,18 @@
 // looks like is a row of functions (Wire), one for each protocol.
 // Example: Generation *g; if (generation_begin(&g, x, &fields, &chat_wire, prompts, 1)) generation_reply(g);
 #pragma once
+#include "app/answer_grammar.h"
 #include "app/job.h"
 #include "app/request_fields.h"
 #include "app/server.h"
-
-// A stretch of an answer: what it is, and its text.
-typedef enum PartKind { PART_CONTENT, PART_REASONING, PART_TOOL, PART_ARGUMENTS } PartKind;
-typedef struct ReplyPart {
-    PartKind kind;
-    int tool;                        // TOOL, ARGUMENTS: number of the call in its answer
-    Text text;                       // TOOL: the function's name; ARGUMENTS: a piece of JSON
-} ReplyPart;
-typedef struct ReplyParts { ReplyPart *at; size_t len, cap; } ReplyParts;
+#include "text/reply_scanner.h"
 
 typedef struct Choice {
     Job *job;
     size_t text_seen, tokens_seen;   // of the job's, handed on already
     bool is_ended;                   // its end was handed on
     bool has_tools;                  // a PART_TOOL was among its parts
+    ReplyScanner *scanner;           // NULL: all is content
     ReplyParts parts;                // all so far, where the reply is whole
 } Choice;
 
@@ -65,10 +59,20 @@ struct Generation {
     void *wire_state;                // the protocol's own, on x->arena
 };
 
+typedef struct GenerationSetup {
+    const Wire *wire;
+    const TokenIds *prompts;
+    int n_prompts;
+    const ReplyFormat *format;       // how answers are cut into parts; NULL: all is content
+    const json_t *tools;             // in OpenAI's form, part of the fields' body or on its own
+    bool thinks_first;               // the prompt opened the thinking
+    AnswerGrammar grammar;           // what each answer must look like; a NULL grammar: anything
+    void *wire_state;
+} GenerationSetup;
+
 // Takes the fields over. n_prompts × fields' n answers are made. Sets the reply and returns false where the request is
 // refused (400: a prompt that does not fit the context; 429: the queue is full; 503: the server ends).
-bool generation_begin(Generation **generation, Exchange *x, Fields *fields, const Wire *wire, const TokenIds *prompts,
-                      int n_prompts) MUST_CHECK;
+bool generation_begin(Generation **generation, Exchange *x, Fields *fields, const GenerationSetup *setup) MUST_CHECK;
 void generation_reply(Generation *g);                      // waits for the answers, or sets up the stream
 const char *generation_finish_reason(const Choice *choice);  // stop, length or tool_calls
 json_t *generation_usage(const Generation *g);             // OpenAI's, with cached tokens

@@ -78,7 +78,7 @@ json_t *error_object(int status, const char *code, const char *param, const char
 }
 
 // {"type": "error", "error": {"type", "message"}}, the form of the other family of clients.
-static json_t *error_other(int status, const char *message) {
+json_t *error_anthropic(int status, const char *message) {
     json_t *plain = error_object(status, NULL, NULL, message), *inner = json_object_get(plain, "error");
     json_t *error = json_pack("{s:s, s:{s:O, s:O}}", "type", "error", "error", "type", json_object_get(inner, "type"),
                               "message", json_object_get(inner, "message"));
@@ -93,7 +93,7 @@ bool refuse(Exchange *x, int status, const char *code, const char *param, const 
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     bool is_other = x->endpoint && x->endpoint->error_form == ERRORS_ANTHROPIC;
-    reply_json(x, status, is_other ? error_other(status, message) : error_object(status, code, param, message));
+    reply_json(x, status, is_other ? error_anthropic(status, message) : error_object(status, code, param, message));
     return false;
 }
 
@@ -116,11 +116,8 @@ static bool key_is_right(const Http *h, struct MHD_Connection *c) {
     const char *bearer = header(c, "Authorization"), *plain = header(c, "x-api-key");
     bool is_right = !keys || !keys[0];
     if (bearer) bearer = strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 : NULL;
-    for (int i = 0; keys && keys[i]; i++) {
-        bool by_bearer = bearer && key_equal(keys[i], bearer), by_plain = plain && key_equal(keys[i], plain);
-        is_right |= by_bearer;
-        is_right |= by_plain;
-    }
+    for (int i = 0; keys && keys[i]; i++)
+        if ((bearer && key_equal(keys[i], bearer)) || (plain && key_equal(keys[i], plain))) is_right = true;
     return is_right;
 }
 

@@ -73,5 +73,6 @@ void reply_header(Exchange *x, const char *name, const char *value);
 bool refuse(Exchange *x, int status, const char *code, const char *param, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 json_t *error_object(int status, const char *code, const char *param, const char *message);
+json_t *error_anthropic(int status, const char *message);
 // JSON text on the arena; reals with 9 digits.
 Text json_text(Arena *arena, const json_t *value);

@@ -20,6 +20,7 @@ void job_begin(Job *job, const Tokenizer *tokenizer, const JobAsk *ask) {
 }
 
 void job_free(Job *job) {
+    constraint_destroy(job->ask.constraint);
     arena_destroy(job->arena);
     arena_destroy(job->scratch);
     job->arena = job->scratch = NULL;

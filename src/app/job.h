@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "models/generate.h"
+#include "text/constraint.h"
 #include "text/stream_decoder.h"
 #include "text/tokenizer.h"
 
@@ -38,6 +39,7 @@ typedef struct JobAsk {
     size_t n_stops;
     const Text *shown_specials;       // special tokens whose text is part of the answer
     size_t n_shown_specials;
+    Constraint *constraint;           // what the answer must look like, or NULL; the job owns it
     bool ignores_end;                 // end tokens do not end the answer
     uint64_t deadline_us;             // 0: none
     int fd;                           // the asker's socket, to notice that it went away; −1: none

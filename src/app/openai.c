@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/generation.h"
+#include "app/chat_request.h"
 #include "app/json_output.h"
 #include "lathe.h"
 
@@ -201,20 +201,12 @@ static const Wire chat_wire = {"chatcmpl-", chat_begin, chat_news, chat_end, cha
 void endpoint_chat(Exchange *x) {
     Server *server = server_of(x);
     Fields fields;
-    Generation *g;
-    TokenIds ids = {0};
-    Error err = {0};
     if (!fields_read(x, model_vocab_size(server->loaded.model), &fields)) return;
     messages_translate(json_object_get(fields.body, "messages"));
-    bool ok = chat_form_encode(server->form, server->tokenizer, x->arena, fields.at[FIELD_messages], fields.at[FIELD_tools],
-                               fields.at[FIELD_template_kwargs], &ids, &err);
-    if (!ok) {
-        refuse(x, err.code == LATHE_BAD_REQUEST ? 400 : 500, "template_error", "messages", "%s", err.text);
-        fields_free(&fields);
-        return;
-    }
-    bos_add(server->tokenizer, x->arena, &ids);
-    if (generation_begin(&g, x, &fields, &chat_wire, &ids, 1)) generation_reply(g);
+    ChatRequest request = {.wire = &chat_wire, .messages = fields.at[FIELD_messages], .tools = fields.at[FIELD_tools],
+                           .tool_choice = fields.at[FIELD_tool_choice], .kwargs = fields.at[FIELD_template_kwargs],
+                           .response_format = fields.at[FIELD_response_format]};
+    chat_request_answer(x, &fields, &request);
 }
 
 // ---- texts
@@ -310,8 +302,12 @@ void endpoint_completions(Exchange *x) {
         if (ok) texts[i] = prompt_text(server, x->arena, one, &ids[i]);
         texts[i] = text_copy(x->arena, texts[i]);
     }
+    GenerationSetup setup = {.wire = &text_wire, .prompts = ids, .n_prompts = n};
+    AnswerForm form = {.response_format = fields.at[FIELD_response_format], .json_schema = fields.at[FIELD_json_schema],
+                       .regex = fields.at[FIELD_regex]};
+    ok = ok && answer_grammar_make(x, &form, &setup.grammar);
     if (!ok) fields_free(&fields);
-    if (!ok || !generation_begin(&g, x, &fields, &text_wire, ids, n)) return;
+    if (!ok || !generation_begin(&g, x, &fields, &setup)) return;
     if (echoes) g->prompt_texts = texts;
     generation_reply(g);
 }

@@ -12,7 +12,7 @@ typedef enum FieldKind { INT, REAL, SWITCH, STRING, LIST, OBJECT, STOPS, PROMPT,
 
 #define CHAT (1u << ENDPOINT_chat)
 #define COMPLETION (1u << ENDPOINT_completions)
-#define MESSAGE 0u
+#define MESSAGE (1u << ENDPOINT_messages)
 #define APPLY (1u << ENDPOINT_apply)
 #define TOKENS (1u << ENDPOINT_tokenize)
 #define DETOKENIZE (1u << ENDPOINT_detokenize)

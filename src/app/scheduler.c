@@ -173,6 +173,18 @@ static void slots_fill(Scheduler *s) {
 
 // ---- generation
 
+// What the constraint lets come next. JOB_RUNS: go on.
+static JobEnd mask_set(Slot *slot, Error *err) {
+    const uint8_t *mask;
+    if (!slot->job->ask.constraint) return JOB_RUNS;
+    ConstraintState state = constraint_mask(slot->job->ask.constraint, &mask);
+    if (state == CONSTRAINT_DONE) return JOB_END;
+    session_set_allowed(slot->session, mask);
+    if (state == CONSTRAINT_OPEN) return JOB_RUNS;
+    (void)!fail(err, LATHE_BAD_REQUEST, "the answer cannot go on as it must: no token fits, or it can be read in too many ways at once");
+    return JOB_FAILED;
+}
+
 static void token_take(Scheduler *s, Slot *slot, int row, int32_t token, const Error *error) {
     Job *job = slot->job;
     Model *model = s->loaded->model;
@@ -181,6 +193,7 @@ static void token_take(Scheduler *s, Slot *slot, int row, int32_t token, const E
         model_logits(model, row, s->logits);
         logits = s->logits;
     }
+    if (token >= 0 && job->ask.constraint) constraint_take(job->ask.constraint, token);
     pthread_mutex_lock(&s->lock);
     if (!job->first_us) job->first_us = time_us();
     JobEnd end = token < 0 ? JOB_FAILED : job_take(job, token, logits, model_vocab_size(model));
@@ -200,6 +213,13 @@ static void answers_step(Scheduler *s) {
     for (int i = 0; i < s->n_slots && n < SESSIONS_AT_ONCE; i++) {
         Slot *slot = &s->slots[i];
         if (!slot->job || session_unfilled(slot->session) > 0) continue;
+        JobEnd end = mask_set(slot, &err);
+        if (end != JOB_RUNS) {
+            pthread_mutex_lock(&s->lock);
+            slot_free(s, slot, end, end == JOB_FAILED ? &err : NULL);
+            pthread_mutex_unlock(&s->lock);
+            continue;
+        }
         ready[n] = slot;
         sessions[n++] = slot->session;
     }
@@ -214,19 +234,54 @@ static void answers_step(Scheduler *s) {
     pthread_mutex_unlock(&s->lock);
 }
 
+static bool fills(const Slot *slot) {
+    return slot->job && session_unfilled(slot->session) > 0;
+}
+
+// Another slot is about to evaluate what this one needs too (a page of it at least): waiting costs less than doing it twice.
+// Only earlier jobs are waited for, so that the earliest always goes on.
+static bool waits_for_twin(const Scheduler *s, int at) {
+    const Session *own = s->slots[at].session;
+    int64_t cached = session_cached(own);
+    for (int i = 0; i < s->n_slots; i++) {
+        const Slot *other = &s->slots[i];
+        uint64_t begun = s->slots[at].job->begun_us;
+        bool is_earlier = i != at && fills(other) && (other->job->begun_us < begun || (other->job->begun_us == begun && i < at));
+        if (!is_earlier) continue;
+        int64_t n = session_length(own) < session_length(other->session) ? session_length(own) : session_length(other->session);
+        int64_t same = 0;
+        while (same < n && session_tokens(own)[same] == session_tokens(other->session)[same]) same++;
+        if (same >= cached + KV_PAGE) return true;
+    }
+    return false;
+}
+
+// What others have evaluated since this job got its slot is looked up before its own first piece.
+static bool prompt_look_again(Scheduler *s, Slot *slot, Error *err) {
+    Job *job = slot->job;
+    if (session_cached(slot->session) > session_reused(slot->session)) return true;
+    TRY(session_begin(slot->session, job->ask.prompt, job->ask.n_prompt, err));
+    pthread_mutex_lock(&s->lock);
+    s->totals.cached_tokens += session_reused(slot->session) - job->reused_tokens;
+    job->reused_tokens = session_reused(slot->session);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
 // One piece of one prompt; prompts take turns.
 static void prompt_step(Scheduler *s) {
     int n_busy = 0, at = -1;
     for (int k = 1; k <= s->n_slots; k++) {
         int i = (s->last_filled + k) % s->n_slots;
         n_busy += s->slots[i].job != NULL;
-        if (at < 0 && s->slots[i].job && session_unfilled(s->slots[i].session) > 0) at = i;
+        if (at < 0 && fills(&s->slots[i]) && !waits_for_twin(s, i)) at = i;
     }
     if (at < 0) return;
     Error err = {0};
     uint64_t begin = time_us();
     s->last_filled = at;
-    bool ok = session_fill(s->slots[at].session, n_busy > 1 ? PIECE_BESIDE : PIECE_ALONE, &err);
+    bool ok = prompt_look_again(s, &s->slots[at], &err) &&
+              session_fill(s->slots[at].session, n_busy > 1 ? PIECE_BESIDE : PIECE_ALONE, &err);
     pthread_mutex_lock(&s->lock);
     s->totals.prompt_s += (double)(time_us() - begin) / 1e6;
     if (!ok) slot_free(s, &s->slots[at], JOB_FAILED, &err);

@@ -153,6 +153,11 @@ static bool server_open(Server *server, const Options *o, Error *err) {
     server->started = time(NULL);
     TRY(tokenizer_create(&server->tokenizer, &server->loaded.gguf, err));
     TRY(chat_form_open(&server->form, &server->loaded.gguf, option_text(o, OPTION_template_file), err));
+    server->format = reply_format_find(chat_form_source(server->form));
+    const Text *markers;
+    size_t n_markers;
+    reply_format_markers(&server->format, o->arena, &markers, &n_markers);
+    server->token_order = token_order_create(server->tokenizer, markers, n_markers);
     TRY(cache_place(server, o, &options, err));
     return scheduler_open(&server->scheduler, &server->loaded, &options, err);
 }
@@ -166,6 +171,7 @@ bool command_serve(const Options *o, Error *err) {
     http_close(server->http);
     scheduler_close(server->scheduler);
     chat_form_close(server->form);
+    token_order_destroy(server->token_order);
     tokenizer_destroy(server->tokenizer);
     if (server->loaded.model) loaded_close(&server->loaded);
     return ok;

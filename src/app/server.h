@@ -9,6 +9,7 @@
 #include "app/http.h"
 #include "app/loaded.h"
 #include "app/scheduler.h"
+#include "text/reply_scanner.h"
 
 enum { STATUS_CLASSES = 6 };           // 2xx is class 2, and so on
 
@@ -16,6 +17,8 @@ typedef struct Server {
     Loaded loaded;
     Tokenizer *tokenizer;
     ChatForm *form;
+    TokenOrder *token_order;           // for answers that must look like something
+    ReplyFormat format;                // how this model writes calls and thinking
     Scheduler *scheduler;
     Http *http;
     const char *name;                  // of the model, in replies

@@ -10,11 +10,13 @@ StopTexts stop_texts(Arena *arena, const Text *stops, size_t n_stops) {
 }
 
 // Where the earliest stop text begins; text.len where there is none.
-static size_t stop_find(const StopTexts *s, Text text) {
+static size_t stop_find(StopTexts *s, Text text) {
     for (size_t at = 0; at < text.len; at++)
         for (size_t i = 0; i < s->n_stops; i++) {
             Text stop = s->stops[i];
-            if (stop.len > 0 && stop.len <= text.len - at && memcmp(text.at + at, stop.at, stop.len) == 0) return at;
+            if (stop.len == 0 || stop.len > text.len - at || memcmp(text.at + at, stop.at, stop.len) != 0) continue;
+            s->stopped_by = i;
+            return at;
         }
     return text.len;
 }

@@ -14,6 +14,7 @@ typedef struct StopTexts {
     size_t n_stops;
     TextBuilder held;               // what may be the beginning of a stop text
     bool is_stopped;
+    size_t stopped_by;              // which of them
 } StopTexts;
 
 // stops are not copied; empty ones are ignored.

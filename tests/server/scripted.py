@@ -28,7 +28,7 @@ def byte_spellings():
 def template_of(scripts):
     cases = "".join(f"{'{% if' if i == 0 else '{% elif'} script == '{name}' %}}<|{name}|>" for i, name in enumerate(scripts))
     return ("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}"
-            "{% endfor %}\n{% endfor %}{% if tools %}[tools {{ tools | length }}]{% endif %}"
+            "{% endfor %}{{ '\\n' }}{% endfor %}{% if tools %}[tools {{ tools | length }}]{% endif %}"
             "{% if enable_thinking is defined %}[thinking {{ enable_thinking }}]{% endif %}"
             "{% if add_generation_prompt %}" + cases + "{% else %}<|default|>{% endif %}{% endif %}")
 
@@ -44,13 +44,14 @@ def vocabulary_of(scripts, specials):
         return len(texts) - 1
 
     end = add(END, 3)
-    named = {text: add(text, kind) for text, kind in specials.items()}
+    add("~~", 1)
     successors = {}
     for name, pieces in scripts.items():
         last = add(f"<|{name}|>", 3)
         for piece in pieces:
-            token = named[piece] if isinstance(piece, str) and piece not in successors else \
-                add("".join(spelling[b] for b in (piece if isinstance(piece, bytes) else piece.encode())), 1)
+            # Each occurrence is an entry of its own, also where texts are equal, since it has its own successor.
+            raw = piece if isinstance(piece, bytes) else piece.encode()
+            token = add(piece, specials[piece]) if piece in specials else add("".join(spelling[b] for b in raw), 1)
             successors[last] = token
             last = token
         successors[last] = end
@@ -60,7 +61,7 @@ def vocabulary_of(scripts, specials):
 
 
 def write(path, scripts, specials=None, context=512, template=None):
-    """specials: texts of tokens that pieces given as str stand for, and their kind (3: control, 4: user-defined)."""
+    """specials: pieces that are special tokens, and their kind (3: control, 4: user-defined)."""
     import gguf     # pylint: disable=import-outside-toplevel
     texts, kinds, successors, end = vocabulary_of(scripts, specials or {})
     n = len(texts)
@@ -81,7 +82,7 @@ def write(path, scripts, specials=None, context=512, template=None):
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(texts)
     writer.add_token_types(kinds)
-    writer.add_token_merges(["a b"] if "ab" in texts else [])
+    writer.add_token_merges(["~ ~"])          # a list there must be; this one matters to no script
     writer.add_eos_token_id(end)
     writer.add_add_bos_token(False)
     writer.add_chat_template(template or template_of(scripts))

@@ -1,0 +1,93 @@
+// chat_request: see chat_request.h. Messages and tools → the template's prompt → ids → jobs, whose answers are cut into parts
+// as the model writes them.
+// Example: tool_choice "none": the template sees no tools, and nothing in the answer is taken for a call
+#include "app/chat_request.h"
+
+#include <string.h>
+
+static bool is_word(const json_t *value, const char *word) {
+    return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
+}
+
+// ---- tools
+
+static bool tool_check(Exchange *x, const json_t *tool, size_t i) {
+    const json_t *function = json_object_get(tool, "function"), *parameters = json_object_get(function, "parameters");
+    const char *place = arena_printf(x->arena, "tools[%zu]", i);
+    if (!is_word(json_object_get(tool, "type"), "function"))
+        return refuse(x, 400, "invalid_value", place, "%s: the only known type of tools is \"function\"", place);
+    if (!json_is_string(json_object_get(function, "name")) || json_string_length(json_object_get(function, "name")) == 0)
+        return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.function.name", place),
+                      "%s.function.name must be a string that is not empty", place);
+    if (parameters && !json_is_null(parameters) && !json_is_object(parameters))
+        return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.function.parameters", place),
+                      "%s.function.parameters must be a JSON schema, an object", place);
+    return true;
+}
+
+static const json_t *tool_find(const json_t *tools, const char *name) {
+    size_t i;
+    json_t *tool;
+    json_array_foreach(tools, i, tool)
+        if (is_word(json_object_get(json_object_get(tool, "function"), "name"), name)) return tool;
+    return NULL;
+}
+
+static bool choice_check(Exchange *x, const json_t *choice, const json_t *tools) {
+    const json_t *name = json_object_get(json_object_get(choice, "function"), "name");
+    if (!choice || is_word(choice, "none") || is_word(choice, "auto")) return true;
+    if (!is_word(choice, "required") && !json_is_string(name))
+        return refuse(x, 400, "invalid_value", "tool_choice",
+                      "tool_choice must be \"none\", \"auto\", \"required\", or {\"type\": \"function\", \"function\": {\"name\"}}");
+    if (json_array_size(tools) == 0) return refuse(x, 400, "invalid_value", "tool_choice", "tool_choice asks for a call, and there are no tools");
+    if (json_is_string(name) && !tool_find(tools, json_string_value(name)))
+        return refuse(x, 400, "invalid_value", "tool_choice", "tool_choice: no tool is called \"%.64s\"", json_string_value(name));
+    return true;
+}
+
+static bool tools_check(Exchange *x, const ChatRequest *r) {
+    const Server *server = server_of(x);
+    size_t i;
+    json_t *tool;
+    json_array_foreach(r->tools, i, tool)
+        if (!tool_check(x, tool, i)) return false;
+    if (!choice_check(x, r->tool_choice, r->tools)) return false;
+    if (json_array_size(r->tools) == 0 || is_word(r->tool_choice, "none")) return true;
+    return chat_template_knows_tools(chat_form_template(server->form)) ||
+           refuse(x, 400, "unsupported_parameter", "tools",
+                  "the chat template of this model has no form for tools; another one can be given with lathe serve --template-file");
+}
+
+// ---- the prompt
+
+static bool prompt_make(Exchange *x, const ChatRequest *r, const json_t *tools, TokenIds *ids, Text *prompt) {
+    const Server *server = server_of(x);
+    Error err = {0};
+    if (!chat_form_encode(server->form, server->tokenizer, x->arena, r->messages, tools, r->kwargs, ids, prompt, &err))
+        return refuse(x, err.code == LATHE_BAD_REQUEST ? 400 : 500, "template_error", "messages", "%s", err.text);
+    bos_add(server->tokenizer, x->arena, ids);
+    return true;
+}
+
+void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
+    const Server *server = server_of(x);
+    const json_t *tools = is_word(r->tool_choice, "none") || json_array_size(r->tools) == 0 ? NULL : r->tools;
+    Generation *g;
+    TokenIds ids = {0};
+    Text prompt = {"", 0};
+    GenerationSetup setup = {.wire = r->wire, .prompts = &ids, .n_prompts = 1, .format = &server->format, .tools = tools,
+                             .wire_state = r->wire_state};
+    if (!tools_check(x, r) || !prompt_make(x, r, tools, &ids, &prompt)) {
+        fields_free(fields);
+        return;
+    }
+    setup.thinks_first = reply_format_is_open(&server->format, prompt);
+    AnswerForm form = {.response_format = r->response_format, .json_schema = fields->at[FIELD_json_schema],
+                       .regex = fields->at[FIELD_regex], .tools = tools, .tool_choice = r->tool_choice,
+                       .thinks_first = setup.thinks_first, .may_think = true};
+    if (!answer_grammar_make(x, &form, &setup.grammar)) {
+        fields_free(fields);
+        return;
+    }
+    if (generation_begin(&g, x, fields, &setup)) generation_reply(g);
+}

@@ -1,0 +1,18 @@
+// chat_request: a conversation to be answered, whichever protocol it came in.
+// In: messages, tools and choices in OpenAI's form. Out: a reply through the protocol's Wire.
+// Invariant: what the model's chat template has no form for is refused, never dropped.
+// Example: chat_request_answer(x, &fields, &(ChatRequest){.wire = &chat_wire, .messages = …})
+#pragma once
+#include "app/generation.h"
+
+typedef struct ChatRequest {
+    const Wire *wire;
+    const json_t *messages, *tools;      // tools: NULL for none
+    const json_t *tool_choice;           // "none", "auto", "required", {"function": {"name"}}, or NULL
+    const json_t *kwargs;                // more variables for the template, or NULL
+    const json_t *response_format;       // or NULL
+    void *wire_state;
+} ChatRequest;
+
+// Takes the fields over; sets the reply.
+void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *request);

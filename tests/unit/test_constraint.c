@@ -1,0 +1,293 @@
+// test_constraint: grammars from patterns and JSON schemas, what they let through, and masks over a vocabulary.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "text/constraint.h"
+#include "text/json_schema.h"
+#include "text/pattern.h"
+#include "unit/made_vocabulary.h"
+
+#undef fail // cmocka has its own
+#include <cmocka.h>
+
+enum { TEXTS = 12 };
+typedef struct Row {
+    const char *source;
+    const char *good[TEXTS], *bad[TEXTS];
+} Row;
+
+// ---- patterns
+
+static const Row patterns[] = {
+    {"^abc$", {"abc"}, {"", "ab", "abcd", "abx"}},
+    {"^a*$", {"", "a", "aaaa"}, {"b", "aab"}},
+    {"^(a|bc)+?d?$", {"a", "bc", "abcad", "bcbc"}, {"", "d", "b"}},
+    {"^[0-9]{2,3}$", {"12", "123"}, {"1", "1234", "x2"}},
+    {"^\\d\\w\\s$", {"1a ", "9_\t"}, {"a1 ", "1-  "}},
+    {"^[^a-c\\]]$", {"d", "é", "😸", "["}, {"a", "]", ""}},
+    {"^é{2}$", {"éé"}, {"é", "ée"}},
+    {"b", {"b", "abc", "bb", "日b本"}, {"", "a"}},
+    {"^a|b$", {"a", "axx", "xxb", "b"}, {"xa", "bx"}},
+    {"^\\u00e9\\x41\\.$", {"éA."}, {"éAx"}},
+    {"^(?:a{2}){3}(?<name>b)$", {"aaaaaab"}, {"aaaaab"}},
+    {"^(a?){5}$", {"", "aaaaa"}, {"aaaaaa"}},
+    {"^((a*)*)*$", {"", "aaa"}, {"b"}},
+    {"^.$", {"x", "é"}, {"\n", "xx"}},
+};
+
+static const char *const bad_patterns[] = {
+    "^hello there indeed\\!$", "(", ")", "[a", "a{2", "a{3,2}", "*", "a**", "(?=a)", "(?<!a)b", "\\b", "\\1", "\\p{L}", "[b-a]", "a^b", "\\",
+    "[^\\s\\S]", "\\ud800", "(a*){2000}"};
+
+static GrammarNode pattern_of(Grammar *g, const char *pattern, bool in_json) {
+    GrammarNode node = -1;
+    Error err = {0};
+    if (!pattern_parse(g, text_of(pattern), in_json, &node, &err)) fail_msg("%s: %s", pattern, err.text);
+    return node;
+}
+
+static void texts_check(const Grammar *g, GrammarNode root, const Row *row) {
+    for (int i = 0; i < TEXTS && row->good[i]; i++)
+        if (!constraint_accepts(g, root, text_of(row->good[i]))) fail_msg("%s must fit %s", row->good[i], row->source);
+    for (int i = 0; i < TEXTS && row->bad[i]; i++)
+        if (constraint_accepts(g, root, text_of(row->bad[i]))) fail_msg("%s must not fit %s", row->bad[i], row->source);
+}
+
+static void patterns_fit(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        Arena *arena = arena_create();
+        Grammar *g = grammar_create(arena);
+        texts_check(g, pattern_of(g, patterns[i].source, false), &patterns[i]);
+        arena_destroy(arena);
+    }
+    for (size_t i = 0; i < sizeof bad_patterns / sizeof *bad_patterns; i++) {
+        Arena *arena = arena_create();
+        GrammarNode node;
+        Error err = {0};
+        if (pattern_parse(grammar_create(arena), text_of(bad_patterns[i]), false, &node, &err)) fail_msg("%s must be refused", bad_patterns[i]);
+        assert_int_equal(err.code, LATHE_BAD_REQUEST);
+        arena_destroy(arena);
+    }
+}
+
+// ---- schemas
+
+static const Row schemas[] = {
+    {"{}", {"1", "\"x\"", "null", "[1, {\"a\": []}]", "{}"}, {"", "x", "[1,]", "{\"a\"}"}},
+    {"{\"type\":\"object\",\"properties\":{}}", {"{}", "{ }"}, {"{\"a\":1}", "[]"}},
+    {"{\"type\":\"object\"}", {"{}", "{\"a\": 1, \"b\": [2]}", "{\n  \"a\": 1\n}"}, {"[]", "{\"a\": 1,}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},\"c\":{\"type\":\"boolean\"}},\"required\":[\"b\"]}",
+     {"{\"a\":1,\"b\":\"x\",\"c\":true}", "{\"b\":\"x\"}", "{\"a\": -3, \"b\": \"\"}", "{\"b\":\"x\", \"c\":false}"},
+     {"{}", "{\"a\":1}", "{\"b\":\"x\",\"a\":1}", "{\"b\":1}", "{\"b\":\"x\",}", "{,\"b\":\"x\"}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\",\"z\"]}", {"{\"a\":1,\"z\":[]}"}, {"{\"a\":1}"}},
+    {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"maxProperties\":2}", {"{}", "{\"x\":1}", "{\"x\":1,\"y\":2}"},
+     {"{\"x\":\"1\"}", "{\"x\":1,\"y\":2,\"z\":3}"}},
+    {"{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":1,\"maxItems\":3}", {"[null]", "[null, null,null]"}, {"[]", "[null,null,null,null]", "[1]"}},
+    {"{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"items\":false}", {"[1,\"a\"]"}, {"[1]", "[1,\"a\",2]", "[\"a\",1]"}},
+    {"{\"type\":\"array\",\"maxItems\":0}", {"[]"}, {"[1]"}},
+    {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", {"\"ab\"", "\"é😸x\"", "\"\\n\\u00e9\""}, {"\"a\"", "\"abcd\"", "\"a\nb\"", "\"\\ud800x\""}},
+    {"{\"pattern\":\"^a\\\"+\\\\\\\\$\"}", {"\"a\\\"\\\\\"", "\"a\\\"\\\"\\\\\""}, {"\"a\"", "\"a\"\\\\\""}},
+    {"{\"type\":\"string\",\"format\":\"date\"}", {"\"2026-11-28\""}, {"\"2026-13-01\"", "\"x\""}},
+    {"{\"type\":\"string\",\"format\":\"uuid\"}", {"\"123e4567-e89b-12d3-a456-426614174000\""}, {"\"123\""}},
+    {"{\"enum\":[\"a\",1,null,\"é\\\"\"]}", {"\"a\"", "1", "null", "\"é\\\"\""}, {"\"b\"", "2"}},
+    {"{\"enum\":[\"a\",1],\"type\":\"string\"}", {"\"a\""}, {"1"}},
+    {"{\"const\":{\"a\":[1,2]}}", {"{\"a\":[1,2]}"}, {"{\"a\":[1]}"}},
+    {"{\"type\":[\"integer\",\"null\"]}", {"5", "null", "-12", "0"}, {"5.5", "\"5\"", "05", "-"}},
+    {"{\"type\":\"integer\",\"minimum\":7,\"maximum\":1203}", {"7", "9", "10", "99", "100", "999", "1000", "1199", "1203"}, {"6", "0", "1204", "2000", "-7", "07"}},
+    {"{\"type\":\"integer\",\"minimum\":-12,\"exclusiveMaximum\":3}", {"-12", "-1", "0", "2", "-10"}, {"-13", "3", "-20", "10", "-0"}},
+    {"{\"type\":\"integer\",\"minimum\":95}", {"95", "100", "123456"}, {"94", "9", "10"}},
+    {"{\"type\":\"integer\",\"maximum\":-5}", {"-5", "-6", "-10", "-100"}, {"-4", "5", "0"}},
+    {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", {"0", "0.25", "1", "0.999"}, {"1.5", "-0.1", "2", "1.01"}},
+    {"{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":2}", {"0.5", "1", "1.99", "0.01"}, {"0", "2", "0.0", "-1"}},
+    {"{\"type\":\"number\",\"minimum\":-2.5}", {"-2", "-1.75", "0", "17.25", "1e5"}, {"-3", "-2.6"}},
+    {"{\"type\":\"number\"}", {"-1.5e-9", "12", "0.1", "1E+5"}, {"1.", ".5", "01", "+1"}},
+    {"{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}]}", {"1", "[]", "[1,[2,[]]]"}, {"\"x\"", "[\"x\"]"}},
+    {"{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/node\"},{\"type\":\"null\"}]}},"
+     "\"required\":[\"v\",\"next\"]}},\"$ref\":\"#/$defs/node\"}", {"{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":null}}"}, {"{\"v\":1}"}},
+    {"{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},{\"properties\":{\"b\":{\"type\":\"null\"}},\"required\":[\"b\"]}],\"type\":\"object\"}",
+     {"{\"a\":1,\"b\":null}"}, {"{\"a\":1}", "{\"b\":null}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"integer\"}},\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+     {"{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":2}"}, {"{}"}},
+};
+
+typedef struct Refused { const char *schema, *path; } Refused;
+static const Refused refused_schemas[] = {
+    {"{\"type\":\"string\",\"pattern\":\"^hello there indeed\\\\!$\"}", "s.pattern"},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"not\":{\"type\":\"null\"}}}}}", "s.properties.a.items.not"},
+    {"{\"type\":\"text\"}", "s.type"},
+    {"{\"type\":[]}", "s.type"},
+    {"{\"minLength\":3,\"maxLength\":2}", "s.maxLength"},
+    {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "s"},
+    {"{\"type\":\"integer\",\"multipleOf\":5}", "s.multipleOf"},
+    {"{\"type\":\"array\",\"uniqueItems\":true}", "s.uniqueItems"},
+    {"{\"type\":\"object\",\"patternProperties\":{\"^x\":{}}}", "s.patternProperties"},
+    {"{\"$ref\":\"http://elsewhere\"}", "s.$ref"},
+    {"{\"$ref\":\"#/$defs/none\"}", "s.$ref"},
+    {"{\"$ref\":\"#\"}", "s.$ref"},
+    {"{\"enum\":[]}", "s.enum"},
+    {"{\"anyOf\":[]}", "s.anyOf"},
+    {"{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"x\"}]}", "s.anyOf[1].type"},
+    {"{\"properties\":{\"a\":false},\"required\":[\"a\"]}", "s.properties.a"},
+    {"{\"required\":[\"a\"],\"additionalProperties\":false}", "s.required"},
+    {"{\"minProperties\":2,\"properties\":{\"a\":{}}}", "s.minProperties"},
+    {"{\"pattern\":\"a\",\"maxLength\":4}", "s.pattern"},
+    {"{\"type\":\"integer\",\"minimum\":1e300}", "s"},
+    {"false", "s"},
+    {"[1]", "s"},
+};
+
+static void schemas_fit(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        Arena *arena = arena_create();
+        Grammar *g = grammar_create(arena);
+        GrammarNode root;
+        const char *path;
+        Error err = {0};
+        json_t *schema = json_loads(schemas[i].source, 0, NULL);
+        assert_non_null(schema);
+        if (!json_schema_parse(g, schema, "s", &root, &path, &err)) fail_msg("%s: %s", schemas[i].source, err.text);
+        texts_check(g, root, &schemas[i]);
+        json_decref(schema);
+        arena_destroy(arena);
+    }
+}
+
+static void schemas_are_refused_by_path(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refused_schemas / sizeof *refused_schemas; i++) {
+        Arena *arena = arena_create();
+        GrammarNode root;
+        const char *path;
+        Error err = {0};
+        json_t *schema = json_loads(refused_schemas[i].schema, JSON_DECODE_ANY, NULL);
+        assert_non_null(schema);
+        if (json_schema_parse(grammar_create(arena), schema, "s", &root, &path, &err)) fail_msg("%s must be refused", refused_schemas[i].schema);
+        assert_string_equal(path, refused_schemas[i].path);
+        assert_non_null(strstr(err.text, path));
+        json_decref(schema);
+        arena_destroy(arena);
+    }
+}
+
+static void deep_schemas_are_refused(void **state) {
+    (void)state;
+    for (int depth = SCHEMA_DEPTH_MAX - 2; depth <= SCHEMA_DEPTH_MAX + 2; depth += 4) {
+        Arena *arena = arena_create();
+        TextBuilder b = builder(arena);
+        GrammarNode root;
+        const char *path;
+        Error err = {0};
+        for (int i = 0; i < depth; i++) builder_cstring(&b, "{\"type\":\"array\",\"items\":");
+        builder_cstring(&b, "{\"type\":\"null\"}");
+        for (int i = 0; i < depth; i++) builder_char(&b, '}');
+        json_t *schema = json_loads(builder_cstr(&b), 0, NULL);
+        assert_int_equal(json_schema_parse(grammar_create(arena), schema, "s", &root, &path, &err), depth < SCHEMA_DEPTH_MAX);
+        if (depth > SCHEMA_DEPTH_MAX) assert_non_null(strstr(path, ".items.items"));
+        json_decref(schema);
+        arena_destroy(arena);
+    }
+}
+
+// Counts are numbers, not copies.
+static void large_counts_stay_small(void **state) {
+    (void)state;
+    enum { N = 100000 };
+    Arena *arena = arena_create();
+    Grammar *g = grammar_create(arena);
+    GrammarNode root;
+    const char *path;
+    Error err = {0};
+    json_t *schema = json_loads("{\"type\":\"string\",\"minLength\":100000,\"maxLength\":100001}", 0, NULL);
+    assert_true(json_schema_parse(g, schema, "s", &root, &path, &err));
+    assert_in_range(g->len, 1, 200);
+    char *text = malloc(N + 8);
+    for (int n = N - 1; n <= N + 2; n++) {
+        text[0] = '"';
+        memset(text + 1, 'x', (size_t)n);
+        text[n + 1] = '"';
+        assert_int_equal(constraint_accepts(g, root, (Text){text, (size_t)n + 2}), n == N || n == N + 1);
+    }
+    free(text);
+    json_decref(schema);
+    arena_destroy(arena);
+}
+
+// ---- masks
+
+static const Token tokens[] = {{"ab", 1, 0}, {"12", 1, 0}, {"1\"", 1, 0}, {"\"a", 1, 0}, {"é", 1, 0}, {"<|end|>", 3, 0}};
+
+static void masks_allow_what_goes_on(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    Bytes f = bpe_file(tokens, 6, NULL, 0, "gpt-2");
+    put_key_u32(&f, "tokenizer.ggml.eos_token_id", 261);
+    f.b.at[16]++;      // one key more than bpe_file counted
+    Gguf gguf = {0};
+    Tokenizer *tokenizer = NULL;
+    Error err = {0};
+    uint8_t *copy = calloc(1, f.b.len + 4096);
+    memcpy(copy, f.b.at, f.b.len);
+    if (!gguf_open_memory(&gguf, "made", copy, f.b.len, &err) || !tokenizer_create(&tokenizer, &gguf, &err)) fail_msg("%s", err.text);
+    TokenOrder *order = token_order_create(tokenizer, NULL, 0);
+    static const char *const sources[] = {"^\"a[0-9]+\"$", "^(é|ab1|12)*$", "^[^a]{2}$", "^a$"};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        Grammar *g = grammar_create(arena);
+        GrammarNode root = pattern_of(g, sources[i], false);
+        Constraint *c = constraint_create(g, root, order);
+        TextBuilder said = builder(arena);
+        uint32_t random = 7 + (uint32_t)i;
+        for (int step = 0; step < 30; step++) {
+            const uint8_t *mask;
+            int32_t chosen = -1;
+            ConstraintState is = constraint_mask(c, &mask);
+            bool accepts = constraint_accepts(g, root, builder_view(&said));
+            if (is != CONSTRAINT_OPEN) {
+                assert_int_equal(is, CONSTRAINT_DONE);
+                assert_true(accepts);
+                break;
+            }
+            assert_int_equal(mask[261], accepts);
+            for (int32_t id = 0; id < 261; id++) {
+                // A token is allowed exactly if some state is left behind its bytes: taking it tells.
+                Constraint *other = constraint_create(g, root, order);
+                TextBuilder longer = builder(arena);
+                const uint8_t *ignored;
+                builder_text(&longer, builder_view(&said));
+                for (size_t k = 0; k < said.len; k++) constraint_take(other, (uint8_t)said.at[k]);
+                Text piece = tokenizer_decode_piece(tokenizer, id);
+                for (size_t k = 0; k < piece.len; k++) constraint_take(other, (uint8_t)piece.at[k]);
+                bool lives = constraint_mask(other, &ignored) != CONSTRAINT_STUCK;
+                assert_int_equal(mask[id], lives);
+                constraint_destroy(other);
+                random = random * 1664525u + 1013904223u;
+                if (mask[id] && (chosen < 0 || random >> 30 == 0)) chosen = id;
+            }
+            if (chosen < 0) break;
+            builder_text(&said, tokenizer_decode_piece(tokenizer, chosen));
+            constraint_take(c, chosen);
+        }
+        constraint_destroy(c);
+    }
+    token_order_destroy(order);
+    tokenizer_destroy(tokenizer);
+    gguf_close(&gguf);
+    free(copy);
+    arena_destroy(arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_fit),
+        cmocka_unit_test(schemas_fit),
+        cmocka_unit_test(schemas_are_refused_by_path),
+        cmocka_unit_test(deep_schemas_are_refused),
+        cmocka_unit_test(large_counts_stay_small),
+        cmocka_unit_test(masks_allow_what_goes_on),
+    };
+    return cmocka_run_group_tests_name("constraint", tests, NULL, NULL);
+}
