@@ -11,16 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/os.h"
 
-enum { CONNECTIONS_MAX = 512, HEAD_BYTES = 64 << 10, STACK_BYTES = 8 << 20, PART_BYTES = 32 << 10 };
+enum { CONNECTIONS_MAX = 512, HEAD_BYTES = 64 << 10, STACK_BYTES = 8 << 20, PART_BYTES = 32 << 10, SEND_S = 5 };
 static const size_t DISCARD_BYTES = (size_t)256 << 20;    // of a body that is too long; then the connection is closed
 
 struct Http {
     struct MHD_Daemon *daemon;
     HttpOptions options;
     bool is_local;                // reachable from this machine only
+    atomic_int exchanges;         // begun and not yet sent whole
     int quiesced;                 // the listening socket after http_quiesce, −1 before
     char url[320];
 };
@@ -223,12 +225,13 @@ static enum MHD_Result reply_send(const Http *h, Exchange *x, struct MHD_Connect
 
 // ---- libmicrohttpd's calls
 
-static Exchange *exchange_begin(const Http *h, struct MHD_Connection *c) {
+static Exchange *exchange_begin(Http *h, struct MHD_Connection *c) {
     Arena *arena = arena_create();
     Exchange *x = arena_new(arena, sizeof *x);
     const union MHD_ConnectionInfo *socket = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     *x = (Exchange){.arena = arena, .server = h->options.server, .fd = socket ? socket->connect_fd : -1,
                     .begun_us = time_us()};
+    atomic_fetch_add(&h->exchanges, 1);
     x->received = builder(arena);
     x->pending = builder(arena);
     return x;
@@ -242,7 +245,7 @@ static bool announces_too_much(const Http *h, struct MHD_Connection *c) {
 static enum MHD_Result request_take(void *context, struct MHD_Connection *c, const char *url, const char *method,
                                     const char *version, const char *data, size_t *n, void **state) {
     (void)version;
-    const Http *h = context;
+    Http *h = context;
     Exchange *x = *state;
     if (!x) {
         *state = x = exchange_begin(h, c);
@@ -263,13 +266,14 @@ static enum MHD_Result request_take(void *context, struct MHD_Connection *c, con
 static void request_end(void *context, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why) {
     (void)c;
     (void)why;
-    const Http *h = context;
+    Http *h = context;
     Exchange *x = *state;
     if (!x) return;
     if (x->close) x->close(x->stream);
     if (h->options.done) h->options.done(h->options.server, x->endpoint, x->status);
     arena_destroy(x->arena);
     *state = NULL;
+    atomic_fetch_sub(&h->exchanges, 1);
 }
 
 static void log_drop(void *context, const char *format, va_list args) {
@@ -355,6 +359,8 @@ void http_quiesce(Http *h) {
 void http_close(Http *h) {
     if (!h) return;
     http_quiesce(h);
+    // Stopping cuts connections off, so what is ready to be sent is sent first.
+    for (int i = 0; atomic_load(&h->exchanges) > 0 && i < SEND_S * 100; i++) usleep(10000);
     MHD_stop_daemon(h->daemon);
     if (h->quiesced >= 0) close(h->quiesced);
     free(h);

@@ -432,7 +432,9 @@ def hold(s, n=1, **body):
 
 def test_a_full_queue_says_when_to_come_back():
     with Server("--slots", "1", "--queue", "1") as s:
-        held = hold(s, 2)
+        held = hold(s, 1)
+        s.wait_for("slots_busy", 1)
+        held += hold(s, 1)
         s.wait_for("queue_length", 1)
         status, headers, reply = s.post(COMPLETIONS, {**TEXT, "max_tokens": 1})
         for sock in held:
