@@ -231,8 +231,10 @@ static void masks_allow_what_goes_on(void **state) {
     Tokenizer *tokenizer = NULL;
     Error err = {0};
     uint8_t *copy = calloc(1, f.b.len + 4096);
-    memcpy(copy, f.b.at, f.b.len);
-    if (!gguf_open_memory(&gguf, "made", copy, f.b.len, &err) || !tokenizer_create(&tokenizer, &gguf, &err)) fail_msg("%s", err.text);
+    size_t nbytes = f.b.len;
+    memcpy(copy, f.b.at, nbytes);
+    arena_destroy(f.arena);
+    if (!gguf_open_memory(&gguf, "made", copy, nbytes, &err) || !tokenizer_create(&tokenizer, &gguf, &err)) fail_msg("%s", err.text);
     TokenOrder *order = token_order_create(tokenizer, NULL, 0);
     static const char *const sources[] = {"^\"a[0-9]+\"$", "^(é|ab1|12)*$", "^[^a]{2}$", "^a$"};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
