@@ -33,11 +33,12 @@ SCRIPTS = {
     "long": [f"word{i} \n\n" if i % 5 == 0 else f"word{i} " for i in range(LONG)],
     "merged": ["ab"],      # a vocabulary needs one merge
     "brief": ["So ", "it ", "is."],
+    "thinks": ["<think>", "Let ", "me ", "weigh ", "it.", "</think>", "So ", "it ", "is."],
 }
 # The last message names the script; what else came is told by the default one.
-TEMPLATE = ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% set last = messages[-1].content %}"
+TEMPLATE = ("{# </think> #}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% set last = messages[-1].content %}"
             "{% if enable_thinking is defined %}[thinking {{ enable_thinking }}]{% endif %}{% if add_generation_prompt %}"
-            "{% if last == 'show' %}<|show|>{% elif last == 'long' %}<|long|>{% elif last == 'brief' %}<|brief|>{% else %}"
+            "{% if last == 'show' %}<|show|>{% elif last == 'long' %}<|long|>{% elif last == 'brief' %}<|brief|>{% elif last == 'thinks' %}<|thinks|>{% else %}"
             "<|default|>{% endif %}{% endif %}")
 _folder = tempfile.TemporaryDirectory(prefix="lathe-test-")
 _server, _browser = None, None
@@ -175,7 +176,7 @@ def reply_with(b, *chunks):
     # In pieces that cut lines and characters.
     b.js(f"""(() => {{ const bytes = new TextEncoder().encode({json.dumps(lines)}), plain = window.fetch;
         window.fetch = async (address, ...more) => {{
-            if (address !== '/v1/chat/completions') return plain(address, ...more);
+            if (address !== 'v1/chat/completions') return plain(address, ...more);
             window.fetch = plain;
             let at = 0;
             return new Response(new ReadableStream({{pull(c) {{
@@ -200,8 +201,19 @@ def test_thinking_is_folded():
     b.wait("document.querySelector('details.thinking .md').innerText === 'First I weigh it – ünd.'")
     assert b.text("details.thinking summary").startswith("Thought for ")
     assert b.text(LAST + " .figures") == "41.3 tok/s · 63 % of the memory roof · 9 tokens · first after 0.15 s · 7 of 21 prompt tokens cached"
-    # Thoughts are no part of what is asked next.
-    assert b.js("JSON.stringify(requestOf(current, 2).messages)") == '[{"role":"user","content":"hello"},{"role":"assistant","content":"So it is."}]'
+    # The template decides what becomes of thoughts.
+    assert b.js("requestOf(current, 2).messages") == [{"role": "user", "content": "hello"},
+                                                      {"role": "assistant", "content": "So it is.", "reasoning_content": "First I *weigh* it – ünd."}]
+    fine(b)
+
+
+def test_thinking_of_the_server():
+    b = page()
+    send(b, "thinks")
+    assert b.js("current.messages[1].reasoning") == "Let me weigh it." and b.text(LAST + " .said") == "So it is."
+    b.js("document.querySelector('details.thinking summary').focus()")
+    b.key("Enter")
+    b.wait("document.querySelector('details.thinking .md').innerText === 'Let me weigh it.'")
     fine(b)
 
 
@@ -481,7 +493,7 @@ def test_looks_at_both_widths_and_schemes():
             b.reload()
             b.wait("props")
             looks_right(b, at + "-empty")
-            send(b, "brief")
+            send(b, "thinks")
             send(b, "show")
             b.js("$('scroll').scrollTop = 0")
             looks_right(b, at + "-top")
@@ -521,6 +533,37 @@ def test_looks_at_both_widths_and_schemes():
     b.reload()
     assert b.js(ground) == dark
     fine(b)
+
+
+def test_axe():
+    """What axe-core says, where it is at hand (PyPI: axe-playwright-python has it, or LATHE_AXE=axe.min.js)."""
+    found = [os.environ.get("LATHE_AXE") or ""] + [os.path.join(p, "axe_playwright_python", "axe.min.js") for p in sys.path]
+    path = next((p for p in found if os.path.isfile(p)), None)
+    if not path:
+        raise Skip("no axe-core here (pip install --no-deps axe-playwright-python, or LATHE_AXE=axe.min.js)")
+    b = page()
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+
+    def check(where):
+        bad = b.js("axe.run(document).then(r => r.violations.map(v => [v.id, v.help, v.nodes.map(n => n.html.slice(0, 120)).slice(0, 3)]))")
+        assert not bad, (where, bad)
+
+    for width, scheme in ((1400, "light"), (400, "dark")):
+        b.look(width, 900, scheme)
+        b.js("localStorage.clear()")
+        b.reload()
+        b.wait("props")
+        b.js(source + "; 0")
+        check("empty")
+        send(b, "show")
+        send(b, "y" * 9000)
+        b.js("online(false)")
+        check("talk")
+        for dialog in ("settings", "keys", "keyask"):
+            b.js(f"$('{dialog}').showModal()")
+            check(dialog)
+            b.key("Escape")
 
 
 def test_zz_end():
