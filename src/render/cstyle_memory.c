@@ -6,13 +6,18 @@
 #include "ir/linear.h"
 #include "render/cstyle_private.h"
 
+// Where the memory is, in the dialect's words; an array of a tile's own needs none.
+static const char *space_of(const Renderer *r, UOp *index) {
+    return uop_buffer_of(index)->op == OP_DEFINE_ARRAY ? "" : r->dialect->space;
+}
+
 // Constants are left to the addressing mode: neighbouring loads share one computed base.
 const char *address_text(Renderer *r, UOp *index, bool is_const) {
     UOp *b = uop_buffer_of(index), *at = index->src[1];
     int64_t offset = 0, more, held = dtype_bytes(b->dtype);
     while (at->op == OP_ADD && uop_is_int_const(at->src[1], &more)) offset += more, at = at->src[0];
     bool is_fixed = uop_is_int_const(at, &more);
-    const char *base = arena_printf(r->arena, "((%s%s%s *)%s", is_const ? "const " : "", r->dialect->space, element_name(r, DT_U8), value_name(r, b));
+    const char *base = arena_printf(r->arena, "((%s%s%s *)%s", is_const ? "const " : "", space_of(r, index), element_name(r, DT_U8), value_name(r, b));
     if (is_fixed) return arena_printf(r->arena, "%s + %lld)", base, (long long)((offset + more) * held));
     return arena_printf(r->arena, "%s + (%s)(%s) * %d + %lld)", base, element_name(r, DT_I64), value_name(r, at), (int)held, (long long)(offset * held));
 }
@@ -43,11 +48,11 @@ static const char *access_text(Renderer *r, UOp *index, const char *element, int
     const char *type = vector_name(r, element, lanes), *count = arena_printf(arena, "%d", lanes);
     const char *divides = arena_printf(arena, "%d", address_alignment(r, index, MOST_ALIGNED));
     int aligned = forms[2] ? address_alignment(r, index, nbytes) : nbytes;
-    if (aligned == nbytes) return template_filled(arena, forms[lanes > 1], "type", type, "element", element, "lanes", count, "at", at, "0", stored, "aligned", divides);
+    if (aligned == nbytes) return template_filled(arena, forms[lanes > 1], "type", type, "element", element, "lanes", count, "at", at, "space", space_of(r, index), "0", stored, "aligned", divides);
     DType unit = aligned == 1 ? DT_U8 : aligned == 2 ? DT_U16 : DT_U32;
     int units = nbytes * lanes / aligned;
     return template_filled(arena, forms[2], "type", type, "row", vector_name(r, element_name(r, unit), units),
-                           "count", arena_printf(arena, "%d", units), "unit", element_name(r, unit), "at", at, "0", stored);
+                           "count", arena_printf(arena, "%d", units), "unit", element_name(r, unit), "at", at, "space", space_of(r, index), "0", stored);
 }
 
 const char *load_text(Renderer *r, UOp *u) {
