@@ -3,9 +3,9 @@
 #include "app/answer_grammar.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "text/json_schema.h"
+#include "text/json_values.h"
 #include "text/pattern.h"
 
 typedef struct Make {
@@ -14,10 +14,6 @@ typedef struct Make {
     Grammar *g;
     const ReplyFormat *format;
 } Make;
-
-static bool is_word(const json_t *value, const char *word) {
-    return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
-}
 
 static GrammarNode text(Make *m, const char *t) {
     return grammar_text(m->g, text_of(t));
@@ -59,16 +55,16 @@ static bool format_make(Make *m, const json_t *format, GrammarNode *out) {
     const json_t *type = json_object_get(format, "type"), *outer = json_object_get(format, "json_schema");
     if (!json_is_object(format) || !json_is_string(type))
         return refuse(m->x, 400, "invalid_type", "response_format", "response_format must be an object with a \"type\"");
-    if (is_word(type, "text")) return true;
-    if (is_word(type, "regex")) return pattern_make(m, json_object_get(format, "pattern"), "response_format.pattern", out);
+    if (json_is_word(type, "text")) return true;
+    if (json_is_word(type, "regex")) return pattern_make(m, json_object_get(format, "pattern"), "response_format.pattern", out);
     const json_t *inner = outer ? json_object_get(outer, "schema") : json_object_get(format, "schema");
-    bool is_outer = outer || (is_word(type, "json_schema") && !inner);
+    bool is_outer = outer || (json_is_word(type, "json_schema") && !inner);
     const char *name = is_outer ? "response_format.json_schema.schema" : "response_format.schema";
-    if (is_word(type, "json_object") && !inner) {
+    if (json_is_word(type, "json_object") && !inner) {
         *out = json_schema_any_object(m->g);
         return true;
     }
-    if (!is_word(type, "json_object") && !is_word(type, "json_schema"))
+    if (!json_is_word(type, "json_object") && !json_is_word(type, "json_schema"))
         return refuse(m->x, 400, "invalid_value", "response_format.type", "response_format.type is \"%.40s\": known are text, json_object, "
                       "json_schema and regex", json_string_value(type));
     if (!inner) return refuse(m->x, 400, "missing_required_parameter", name, "%s is missing", name);
@@ -111,7 +107,7 @@ static bool object_call(Make *m, const json_t *function, const char *place, Gram
 static bool pair_value(Make *m, const json_t *schema, const char *place, GrammarNode *out) {
     const json_t *choices = json_object_get(schema, "enum");
     GrammarNode nothing = grammar_seq(m->g, NULL, 0), end = text(m, "</arg_value>"), value;
-    if (!is_word(json_object_get(schema, "type"), "string")) {
+    if (!json_is_word(json_object_get(schema, "type"), "string")) {
         if (!schema_make(m, schema, place, &value)) return false;
         *out = seq2(m, value, end);
         return true;
@@ -127,13 +123,6 @@ static bool pair_value(Make *m, const json_t *schema, const char *place, Grammar
     return true;
 }
 
-static bool is_required(const json_t *schema, const char *name) {
-    const json_t *list = json_object_get(schema, "required");
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (is_word(json_array_get(list, i), name)) return true;
-    return false;
-}
-
 static bool pairs_call(Make *m, const json_t *function, const char *place, GrammarNode *out) {
     const json_t *parameters = json_object_get(function, "parameters"), *properties = json_object_get(parameters, "properties");
     const char *name;
@@ -146,7 +135,7 @@ static bool pairs_call(Make *m, const json_t *function, const char *place, Gramm
         if (!pair_value(m, schema, own, &value)) return false;
         GrammarNode pair = grammar_seq(m->g, (GrammarNode[]){space(m), text(m, "<arg_key>"), text(m, name), text(m, "</arg_key>"), space(m),
                                                              text(m, "<arg_value>"), value}, 7);
-        vec_push(m->x->arena, &parts, is_required(parameters, name) ? pair : grammar_optional(m->g, pair));
+        vec_push(m->x->arena, &parts, json_has_word(json_object_get(parameters, "required"), name) ? pair : grammar_optional(m->g, pair));
     }
     *out = grammar_seq(m->g, parts.at, (int)parts.len);
     return true;
@@ -176,7 +165,7 @@ static bool calls_make(Make *m, const char *only, GrammarNode *out) {
     VEC(GrammarNode) nodes = {0};
     json_array_foreach(m->form->tools, i, tool) {
         GrammarNode node;
-        if (only && !is_word(json_object_get(function_of(tool), "name"), only)) continue;
+        if (only && !json_is_word(json_object_get(function_of(tool), "name"), only)) continue;
         if (!call_make(m, function_of(tool), arena_printf(m->x->arena, "tools[%zu]", i), &node)) return false;
         vec_push(m->x->arena, &nodes, node);
     }
@@ -195,7 +184,7 @@ static bool any_is_strict(const json_t *tools) {
 
 static bool tools_make(Make *m, GrammarNode *out) {
     const json_t *choice = m->form->tool_choice, *name = json_object_get(json_object_get(choice, "function"), "name");
-    bool is_forced = is_word(choice, "required") || json_is_string(name);
+    bool is_forced = json_is_word(choice, "required") || json_is_string(name);
     if (!m->form->tools || (!is_forced && !any_is_strict(m->form->tools))) return true;
     if (!m->format->tools)
         return refuse(m->x, 400, "unsupported_parameter", is_forced ? "tool_choice" : "tools",

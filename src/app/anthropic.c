@@ -6,14 +6,7 @@
 #include <string.h>
 
 #include "app/chat_request.h"
-
-static json_t *json_of(Text t) {
-    return json_stringn(t.len ? t.at : "", t.len);
-}
-
-static bool is_word(const json_t *value, const char *word) {
-    return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
-}
+#include "text/json_values.h"
 
 // ---- their messages as OpenAI's
 
@@ -32,7 +25,7 @@ static void text_join(json_t *message, const char *name, const json_t *text) {
     TextBuilder all = builder(arena);
     if (json_is_string(before)) builder_text(&all, json_view(before));
     builder_text(&all, json_view(text));
-    json_object_set_new(message, name, json_of(builder_view(&all)));
+    json_object_set_new(message, name, json_of_text(builder_view(&all)));
     arena_destroy(arena);
 }
 
@@ -44,7 +37,7 @@ static json_t *texts_join(const json_t *content) {
     if (json_is_string(content)) text_join(out, "text", content);
     json_array_foreach(content, i, block) {
         const json_t *part = json_object_get(block, "text");
-        ok = ok && is_word(json_object_get(block, "type"), "text") && json_is_string(part);
+        ok = ok && json_is_word(json_object_get(block, "type"), "text") && json_is_string(part);
         if (ok) text_join(out, "text", part);
     }
     if (ok) text = json_incref(json_object_get(out, "text"));
@@ -59,7 +52,7 @@ static bool tool_use_put(Exchange *x, json_t *message, const json_t *block, cons
     if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
     Text arguments = input ? json_text(x->arena, input) : text_of("{}");
     json_array_append_new(calls, json_pack("{s:O?, s:s, s:{s:O, s:o}}", "id", json_object_get(block, "id"), "type", "function",
-                                           "function", "name", name, "arguments", json_of(arguments)));
+                                           "function", "name", name, "arguments", json_of_text(arguments)));
     return true;
 }
 
@@ -73,15 +66,15 @@ static bool tool_result_put(Translation *t, const json_t *block, const char *pla
 
 static bool block_put(Translation *t, json_t *message, const json_t *block, const char *place) {
     const json_t *type = json_object_get(block, "type");
-    const char *field = is_word(type, "text") ? "text" : is_word(type, "thinking") ? "thinking" : NULL;
-    if (is_word(type, "redacted_thinking")) return true;
+    const char *field = json_is_word(type, "text") ? "text" : json_is_word(type, "thinking") ? "thinking" : NULL;
+    if (json_is_word(type, "redacted_thinking")) return true;
     if (field && !json_is_string(json_object_get(block, field))) return wrong(t->x, place, "its text must be a string");
     if (field) {
         text_join(message, strcmp(field, "text") == 0 ? "content" : "reasoning_content", json_object_get(block, field));
         return true;
     }
-    if (is_word(type, "tool_use")) return tool_use_put(t->x, message, block, place);
-    if (is_word(type, "tool_result")) return tool_result_put(t, block, place);
+    if (json_is_word(type, "tool_use")) return tool_use_put(t->x, message, block, place);
+    if (json_is_word(type, "tool_result")) return tool_result_put(t, block, place);
     return wrong(t->x, place, "the type of a block must be text, thinking, tool_use or tool_result: this model reads text only");
 }
 
@@ -91,7 +84,7 @@ static bool message_put(Translation *t, const json_t *message, size_t i) {
     const char *place = arena_printf(x->arena, "messages[%zu]", i);
     size_t k;
     json_t *block;
-    if (!is_word(role, "user") && !is_word(role, "assistant"))
+    if (!json_is_word(role, "user") && !json_is_word(role, "assistant"))
         return wrong(x, arena_printf(x->arena, "%s.role", place), "must be \"user\" or \"assistant\"");
     if (!json_is_string(content) && !json_is_array(content))
         return wrong(x, arena_printf(x->arena, "%s.content", place), "must be a text or a list of blocks");
@@ -139,8 +132,8 @@ static json_t *tools_make(const json_t *theirs) {
 static json_t *choice_make(const json_t *theirs) {
     const json_t *type = json_object_get(theirs, "type");
     if (!theirs) return NULL;
-    if (is_word(type, "any")) return json_string("required");
-    if (is_word(type, "tool"))
+    if (json_is_word(type, "any")) return json_string("required");
+    if (json_is_word(type, "tool"))
         return json_pack("{s:s, s:{s:O*}}", "type", "function", "function", "name", json_object_get(theirs, "name"));
     return json_is_string(type) ? json_incref((json_t *)(uintptr_t)type) : json_null();
 }
@@ -149,7 +142,7 @@ static json_t *choice_make(const json_t *theirs) {
 static json_t *kwargs_make(const Fields *f) {
     json_t *kwargs = f->at[FIELD_template_kwargs] ? json_deep_copy(f->at[FIELD_template_kwargs]) : json_object();
     const json_t *type = json_object_get(f->at[FIELD_thinking], "type");
-    if (json_is_string(type)) json_object_set_new(kwargs, "enable_thinking", json_boolean(!is_word(type, "disabled")));
+    if (json_is_string(type)) json_object_set_new(kwargs, "enable_thinking", json_boolean(!json_is_word(type, "disabled")));
     return kwargs;
 }
 
@@ -185,7 +178,7 @@ static json_t *stop_sequence(const Generation *g, const Choice *c) {
     size_t n_form;
     (void)chat_form_stops(g->server->form, &n_form);
     const StopTexts *stops = &c->job->stops;
-    return c->job->end == JOB_STOP_TEXT && stops->stopped_by >= n_form ? json_of(stops->stops[stops->stopped_by]) : json_null();
+    return c->job->end == JOB_STOP_TEXT && stops->stopped_by >= n_form ? json_of_text(stops->stops[stops->stopped_by]) : json_null();
 }
 
 static json_t *message_pack(const Generation *g, json_t *content, const char *reason, json_t *sequence) {
@@ -200,14 +193,14 @@ static json_t *messages_whole(Generation *g) {
     Text reasoning = reply_text_of(g->x->arena, parts, PART_REASONING), content = reply_text_of(g->x->arena, parts, PART_CONTENT);
     json_t *blocks = json_array();
     if (reasoning.len)
-        json_array_append_new(blocks, json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", json_of(reasoning), "signature", ""));
-    if (content.len) json_array_append_new(blocks, json_pack("{s:s, s:o}", "type", "text", "text", json_of(content)));
+        json_array_append_new(blocks, json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", json_of_text(reasoning), "signature", ""));
+    if (content.len) json_array_append_new(blocks, json_pack("{s:s, s:o}", "type", "text", "text", json_of_text(content)));
     for (size_t i = 0; i + 1 < parts->len; i++) {
         if (parts->at[i].kind != PART_TOOL) continue;
         Text arguments = parts->at[i + 1].text;
         json_t *input = json_loadb(arguments.at, arguments.len, 0, NULL);
         json_array_append_new(blocks, json_pack("{s:s, s:o, s:o, s:o}", "type", "tool_use", "id", tool_use_id(g, parts->at[i].tool),
-                                                "name", json_of(parts->at[i].text), "input", input ? input : json_object()));
+                                                "name", json_of_text(parts->at[i].text), "input", input ? input : json_object()));
     }
     return message_pack(g, blocks, stop_reason(c), stop_sequence(g, c));
 }
@@ -232,7 +225,7 @@ static void block_end(BlockState *state, TextBuilder *out) {
 static json_t *block_head(const Generation *g, const ReplyPart *part) {
     if (part->kind == PART_CONTENT) return json_pack("{s:s, s:s}", "type", "text", "text", "");
     if (part->kind == PART_REASONING) return json_pack("{s:s, s:s, s:s}", "type", "thinking", "thinking", "", "signature", "");
-    return json_pack("{s:s, s:o, s:o, s:{}}", "type", "tool_use", "id", tool_use_id(g, part->tool), "name", json_of(part->text),
+    return json_pack("{s:s, s:o, s:o, s:{}}", "type", "tool_use", "id", tool_use_id(g, part->tool), "name", json_of_text(part->text),
                      "input");
 }
 
@@ -240,7 +233,7 @@ static json_t *block_delta(const ReplyPart *part) {
     static const char *const names[][2] = {
         [PART_CONTENT] = {"text_delta", "text"}, [PART_REASONING] = {"thinking_delta", "thinking"},
         [PART_ARGUMENTS] = {"input_json_delta", "partial_json"}};
-    return json_pack("{s:s, s:o}", "type", names[part->kind][0], names[part->kind][1], json_of(part->text));
+    return json_pack("{s:s, s:o}", "type", names[part->kind][0], names[part->kind][1], json_of_text(part->text));
 }
 
 static void messages_news(Generation *g, const News *news, TextBuilder *out) {

@@ -3,18 +3,14 @@
 // Example: tool_choice "none": the template sees no tools, and nothing in the answer is taken for a call
 #include "app/chat_request.h"
 
-#include <string.h>
-
-static bool is_word(const json_t *value, const char *word) {
-    return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
-}
+#include "text/json_values.h"
 
 // ---- tools
 
 static bool tool_check(Exchange *x, const json_t *tool, size_t i) {
     const json_t *function = json_object_get(tool, "function"), *parameters = json_object_get(function, "parameters");
     const char *place = arena_printf(x->arena, "tools[%zu]", i);
-    if (!is_word(json_object_get(tool, "type"), "function"))
+    if (!json_is_word(json_object_get(tool, "type"), "function"))
         return refuse(x, 400, "invalid_value", place, "%s: the only known type of tools is \"function\"", place);
     if (!json_is_string(json_object_get(function, "name")) || json_string_length(json_object_get(function, "name")) == 0)
         return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.function.name", place),
@@ -29,14 +25,14 @@ static const json_t *tool_find(const json_t *tools, const char *name) {
     size_t i;
     json_t *tool;
     json_array_foreach(tools, i, tool)
-        if (is_word(json_object_get(json_object_get(tool, "function"), "name"), name)) return tool;
+        if (json_is_word(json_object_get(json_object_get(tool, "function"), "name"), name)) return tool;
     return NULL;
 }
 
 static bool choice_check(Exchange *x, const json_t *choice, const json_t *tools) {
     const json_t *name = json_object_get(json_object_get(choice, "function"), "name");
-    if (!choice || is_word(choice, "none") || is_word(choice, "auto")) return true;
-    if (!is_word(choice, "required") && !json_is_string(name))
+    if (!choice || json_is_word(choice, "none") || json_is_word(choice, "auto")) return true;
+    if (!json_is_word(choice, "required") && !json_is_string(name))
         return refuse(x, 400, "invalid_value", "tool_choice",
                       "tool_choice must be \"none\", \"auto\", \"required\", or {\"type\": \"function\", \"function\": {\"name\"}}");
     if (json_array_size(tools) == 0) return refuse(x, 400, "invalid_value", "tool_choice", "tool_choice asks for a call, and there are no tools");
@@ -52,7 +48,7 @@ static bool tools_check(Exchange *x, const ChatRequest *r) {
     json_array_foreach(r->tools, i, tool)
         if (!tool_check(x, tool, i)) return false;
     if (!choice_check(x, r->tool_choice, r->tools)) return false;
-    if (json_array_size(r->tools) == 0 || is_word(r->tool_choice, "none")) return true;
+    if (json_array_size(r->tools) == 0 || json_is_word(r->tool_choice, "none")) return true;
     return chat_template_knows_tools(chat_form_template(server->form)) ||
            refuse(x, 400, "unsupported_parameter", "tools",
                   "the chat template of this model has no form for tools; another one can be given with lathe serve --template-file");
@@ -71,7 +67,7 @@ static bool prompt_make(Exchange *x, const ChatRequest *r, const json_t *tools, 
 
 void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
     const Server *server = server_of(x);
-    const json_t *tools = is_word(r->tool_choice, "none") || json_array_size(r->tools) == 0 ? NULL : r->tools;
+    const json_t *tools = json_is_word(r->tool_choice, "none") || json_array_size(r->tools) == 0 ? NULL : r->tools;
     Generation *g;
     TokenIds ids = {0};
     Text prompt = {"", 0};

@@ -12,6 +12,7 @@
 #include "app/terminal.h"
 #include "base/os.h"
 #include "base/vec.h"
+#include "text/json_values.h"
 #include "text/stream_decoder.h"
 
 const char *stop_reason_name(StopReason reason) {
@@ -35,8 +36,7 @@ double answer_generation_rate(const Answer *a) {
 // ---- opening
 
 static void message_append(json_t *messages, const char *role, Text content) {
-    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", role, "content",
-                                              json_stringn(content.at, content.len)));
+    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", role, "content", json_of_text(content)));
 }
 
 bool conversation_open(Conversation *c, Loaded *loaded, const ConversationOptions *o, Error *err) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "text/json_values.h"
 
 // ---- what is asked
 
@@ -268,7 +269,7 @@ static void end_of_choice(Generation *g, Choice *c, int index, TextBuilder *out)
     g->wire->end(g, c, index, out);
 }
 
-static bool all_ended(const Generation *g) {
+bool generation_has_ended(const Generation *g) {
     for (int i = 0; i < g->n; i++)
         if (!g->choices[i].is_ended) return false;
     return true;
@@ -307,7 +308,7 @@ static bool stream_next(void *opaque, TextBuilder *out) {
     news_scan(g, &news, is_done);
     if (news.parts.len || news.n_tokens) g->wire->news(g, &news, out);
     if (is_done) end_of_choice(g, news.choice, news.index, out);
-    if (!g->has_failed && !all_ended(g)) return true;
+    if (!g->has_failed && !generation_has_ended(g)) return true;
     if (!g->has_failed) g->wire->finish(g, out);
     return false;
 }

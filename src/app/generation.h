@@ -74,6 +74,7 @@ typedef struct GenerationSetup {
 // refused (400: a prompt that does not fit the context; 429: the queue is full; 503: the server ends).
 bool generation_begin(Generation **generation, Exchange *x, Fields *fields, const GenerationSetup *setup) MUST_CHECK;
 void generation_reply(Generation *g);                      // waits for the answers, or sets up the stream
+bool generation_has_ended(const Generation *g);            // all of its choices have said that they end
 const char *generation_finish_reason(const Choice *choice);  // stop, length or tool_calls
 json_t *generation_usage(const Generation *g);             // OpenAI's, with cached tokens
 json_t *generation_timings(const Generation *g);           // of each phase

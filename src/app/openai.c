@@ -8,10 +8,7 @@
 #include "app/chat_request.h"
 #include "app/json_output.h"
 #include "lathe.h"
-
-static json_t *json_of(Text t) {
-    return json_stringn(t.len ? t.at : "", t.len);
-}
+#include "text/json_values.h"
 
 // ---- log-probabilities
 
@@ -90,12 +87,6 @@ static void stream_failed(Generation *g, int status, const Error *why, TextBuild
     event_put(out, NULL, error_object(status, NULL, NULL, why->text));
 }
 
-static bool is_last_to_end(const Generation *g) {
-    for (int i = 0; i < g->n; i++)
-        if (!g->choices[i].is_ended) return false;
-    return true;
-}
-
 // ---- chat
 
 static const char CHAT_CHUNK[] = "chat.completion.chunk";
@@ -121,15 +112,15 @@ static json_t *call_id(const Generation *g, int choice, int tool) {
 
 static json_t *part_delta(const Generation *g, int index, const ReplyPart *part) {
     switch (part->kind) {
-    case PART_CONTENT: return json_pack("{s:o}", "content", json_of(part->text));
-    case PART_REASONING: return json_pack("{s:o}", "reasoning_content", json_of(part->text));
+    case PART_CONTENT: return json_pack("{s:o}", "content", json_of_text(part->text));
+    case PART_REASONING: return json_pack("{s:o}", "reasoning_content", json_of_text(part->text));
     case PART_TOOL:
         return json_pack("{s:[{s:i, s:o, s:s, s:{s:o, s:s}}]}", "tool_calls", "index", part->tool, "id",
-                         call_id(g, index, part->tool), "type", "function", "function", "name", json_of(part->text),
+                         call_id(g, index, part->tool), "type", "function", "function", "name", json_of_text(part->text),
                          "arguments", "");
     case PART_ARGUMENTS:
         return json_pack("{s:[{s:i, s:{s:o}}]}", "tool_calls", "index", part->tool, "function", "arguments",
-                         json_of(part->text));
+                         json_of_text(part->text));
     }
     return json_object();
 }
@@ -146,7 +137,7 @@ static void chat_news(Generation *g, const News *news, TextBuilder *out) {
 }
 
 static void chat_end(Generation *g, Choice *c, int index, TextBuilder *out) {
-    chat_chunk(g, index, json_object(), NULL, generation_finish_reason(c), is_last_to_end(g), out);
+    chat_chunk(g, index, json_object(), NULL, generation_finish_reason(c), generation_has_ended(g), out);
 }
 
 static void chat_finish(Generation *g, TextBuilder *out) {
@@ -163,8 +154,8 @@ static json_t *calls_pack(const Generation *g, int index, const ReplyParts *part
             if (parts->at[k].kind == PART_ARGUMENTS && parts->at[k].tool == parts->at[i].tool)
                 builder_text(&arguments, parts->at[k].text);
         json_array_append_new(calls, json_pack("{s:o, s:s, s:{s:o, s:o}}", "id", call_id(g, index, parts->at[i].tool), "type",
-                                               "function", "function", "name", json_of(parts->at[i].text), "arguments",
-                                               json_of(builder_view(&arguments))));
+                                               "function", "function", "name", json_of_text(parts->at[i].text), "arguments",
+                                               json_of_text(builder_view(&arguments))));
     }
     return calls;
 }
@@ -176,8 +167,8 @@ static json_t *message_pack(const Generation *g, int index) {
     json_t *calls = calls_pack(g, index, &c->parts);
     bool has_calls = json_array_size(calls) > 0;
     json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content",
-                                has_calls && content.len == 0 ? json_null() : json_of(content));
-    if (reasoning.len) json_object_set_new(message, "reasoning_content", json_of(reasoning));
+                                has_calls && content.len == 0 ? json_null() : json_of_text(content));
+    if (reasoning.len) json_object_set_new(message, "reasoning_content", json_of_text(reasoning));
     if (has_calls) json_object_set(message, "tool_calls", calls);
     json_decref(calls);
     return message;
@@ -218,7 +209,7 @@ static Text echo_of(const Generation *g, int index) {
 }
 
 static json_t *text_choice(int index, Text text, json_t *logprobs, const char *reason) {
-    return json_pack("{s:i, s:o, s:o, s:s?}", "index", index, "text", json_of(text), "logprobs",
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", index, "text", json_of_text(text), "logprobs",
                      logprobs ? logprobs : json_null(), "finish_reason", reason);
 }
 
@@ -240,7 +231,7 @@ static void text_news(Generation *g, const News *news, TextBuilder *out) {
 }
 
 static void text_end(Generation *g, Choice *c, int index, TextBuilder *out) {
-    text_chunk(g, text_choice(index, (Text){"", 0}, NULL, generation_finish_reason(c)), is_last_to_end(g), out);
+    text_chunk(g, text_choice(index, (Text){"", 0}, NULL, generation_finish_reason(c)), generation_has_ended(g), out);
 }
 
 static void text_finish(Generation *g, TextBuilder *out) {

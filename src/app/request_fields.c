@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nn/sampling.h"
+#include "text/json_values.h"
 
 typedef enum FieldKind { INT, REAL, SWITCH, STRING, LIST, OBJECT, STOPS, PROMPT, BIASES, IDS, MESSAGES, CHOICE, ANY, ABSENT } FieldKind;
 
@@ -33,10 +34,6 @@ static const FieldRow rows[FIELD_COUNT] = {
 };
 
 // ---- reading
-
-Text json_view(const json_t *string) {
-    return (Text){json_string_value(string), json_string_length(string)};
-}
 
 int64_t json_whole(const json_t *number) {
     return json_is_integer(number) ? (int64_t)json_integer_value(number) : (int64_t)json_real_value(number);

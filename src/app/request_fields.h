@@ -27,7 +27,6 @@ int64_t field_int(const Fields *fields, FieldId id, int64_t otherwise);
 double field_real(const Fields *fields, FieldId id, double otherwise);
 bool field_is(const Fields *fields, FieldId id, bool otherwise);
 Text field_text(const Fields *fields, FieldId id);                     // empty where it is not there
-Text json_view(const json_t *string);                                  // the bytes of a string
 int64_t json_whole(const json_t *number);                              // of an integer, or of a real without a fraction
 const char *field_name(FieldId id);
 // Roles that templates know by other names get those: developer → system, function → tool.

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "text/jinja.h"
 #include "text/jinja_value.h"
+#include "text/json_values.h"
 
 typedef struct ChatPreset {
     const char *name, *architecture, *pre, *tokens;
@@ -135,7 +136,7 @@ static bool check_messages(const json_t *messages, Error *err) {
 // The text of content parts; NULL where a part is no text (an image), which nothing can stand for.
 static const json_t *part_text(const json_t *part) {
     const json_t *type = json_object_get(part, "type"), *text = json_object_get(part, "text");
-    bool is_text = !type || (json_is_string(type) && strcmp(json_string_value(type), "text") == 0);
+    bool is_text = !type || json_is_word(type, "text");
     return is_text && json_is_string(text) ? text : NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "text/json_numbers.h"
+#include "text/json_values.h"
 #include "text/pattern.h"
 
 typedef struct Schema {
@@ -63,10 +64,6 @@ static Place below(Schema *s, Place at, const json_t *schema, const char *step) 
 
 static const json_t *get(Place at, const char *key) {
     return json_object_get(at.schema, key);
-}
-
-static bool is_word(const json_t *value, const char *word) {
-    return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
 }
 
 // ---- texts
@@ -187,7 +184,7 @@ static bool string_node(Schema *s, Place at, GrammarNode *out) {
     if (given && !json_is_string(given)) return refuse(s, below(s, at, NULL, "pattern").path, "must be a string");
     TRY(bounds_get(s, at, "minLength", "maxLength", &least, &most));
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (!is_word(get(at, "format"), formats[i].format)) continue;
+        if (!json_is_word(get(at, "format"), formats[i].format)) continue;
         if (given) return refuse(s, below(s, at, NULL, "format").path, "cannot be held to beside a pattern");
         pattern = text_of(formats[i].pattern);
         from = "format";
@@ -262,18 +259,11 @@ static bool array_node(Schema *s, Place at, GrammarNode *out) {
 typedef struct Property { GrammarNode member; bool is_required; } Property;
 typedef VEC(Property) Properties;
 
-static bool is_required(Place at, const char *name) {
-    const json_t *list = get(at, "required");
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (is_word(json_array_get(list, i), name)) return true;
-    return false;
-}
-
 static bool property_add(Schema *s, Place at, const char *name, const json_t *schema, Properties *all) {
     GrammarNode value;
     json_t *key = json_string(name);
     Place own = below(s, at, schema, arena_printf(s->g->arena, "properties.%.80s", name));
-    bool is_needed = is_required(at, name), ok = true;
+    bool is_needed = json_has_word(get(at, "required"), name), ok = true;
     if (json_is_false(schema)) ok = !is_needed || refuse(s, own.path, "is required, and nothing may stand there");
     else if ((ok = schema_node(s, own, &value)))
         vec_push(s->g->arena, all, ((Property){member(s, literal(s, key), value), is_needed}));
@@ -496,10 +486,10 @@ static bool type_fits(const json_t *type, const json_t *value) {
         return false;
     }
     if (!type) return true;
-    return (is_word(type, "string") && json_is_string(value)) || (is_word(type, "integer") && json_is_integer(value)) ||
-           (is_word(type, "number") && json_is_number(value)) || (is_word(type, "boolean") && json_is_boolean(value)) ||
-           (is_word(type, "null") && json_is_null(value)) || (is_word(type, "object") && json_is_object(value)) ||
-           (is_word(type, "array") && json_is_array(value));
+    return (json_is_word(type, "string") && json_is_string(value)) || (json_is_word(type, "integer") && json_is_integer(value)) ||
+           (json_is_word(type, "number") && json_is_number(value)) || (json_is_word(type, "boolean") && json_is_boolean(value)) ||
+           (json_is_word(type, "null") && json_is_null(value)) || (json_is_word(type, "object") && json_is_object(value)) ||
+           (json_is_word(type, "array") && json_is_array(value));
 }
 
 static bool values_node(Schema *s, Place at, const char *key, GrammarNode *out) {

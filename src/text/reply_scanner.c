@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "text/json_values.h"
 
 static const ToolFormat tool_formats[] = {
 #define TOOL_FORMAT(name, mark, open, separator, close, syntax, is_bare, around) \
@@ -213,9 +214,9 @@ static const json_t *tool_parameters(const ReplyScanner *s, Text name) {
 // A value is a text where the definition says so, or where it is no JSON.
 static json_t *pair_value(const json_t *parameters, const char *key, Text value) {
     const json_t *type = json_object_get(json_object_get(json_object_get(parameters, "properties"), key), "type");
-    bool is_text = json_is_string(type) && strcmp(json_string_value(type), "string") == 0;
+    bool is_text = json_is_word(type, "string");
     json_t *parsed = is_text ? NULL : json_loadb(value.at, value.len, JSON_DECODE_ANY, NULL);
-    return parsed ? parsed : json_stringn(value.len ? value.at : "", value.len);
+    return parsed ? parsed : json_of_text(value);
 }
 
 // Cuts what stands between two markers off the front.
