@@ -7,11 +7,12 @@
 #include <xxhash.h>
 
 #include "base/os.h"
+#include "base/parallel.h"
 #include "runtime/cuda_programs.h"
 #include "runtime/devices.h"
 
 enum { READABLE_BEHIND = 64, VECTOR_BYTES = 16, GROUP_THREADS = 512, WARP_THREADS = 32, MOST_GRAPHS = 32 };
-enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 4 };
+enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 4, LINE_BYTES = 64 };
 
 // A step's launches as one graph: known again by where its table is and what stands in it.
 typedef struct KeptGraph { const Stage *stages; int n_stages; uint64_t content; CudaGraphExec exec; uint64_t used; } KeptGraph;
@@ -176,24 +177,20 @@ static bool staging_open(DeviceState *state) {
     return true;
 }
 
-typedef struct CopyPart { char *to; const char *from; size_t nbytes; } CopyPart;
-static void copy_part(void *opaque) {
-    const CopyPart *p = opaque;
-    memcpy(p->to, p->from, p->nbytes);
+typedef struct Copy { char *to; const char *from; size_t nbytes, each; } Copy;
+static bool copy_part(void *context, int i, Error *err) {
+    (void)err;
+    const Copy *c = context;
+    size_t first = c->each * (size_t)i < c->nbytes ? c->each * (size_t)i : c->nbytes, left = c->nbytes - first;
+    memcpy(c->to + first, c->from + first, left < c->each ? left : c->each);
+    return true;
 }
 
 // Pages of a file are read where they are touched: several threads touch them.
 static void copy_parallel(char *to, const char *from, size_t nbytes) {
-    Thread *threads[COPY_THREADS - 1];
-    CopyPart parts[COPY_THREADS];
-    size_t each = (nbytes / COPY_THREADS + 63) / 64 * 64;
-    for (int i = 0; i < COPY_THREADS; i++) {
-        size_t first = each * (size_t)i < nbytes ? each * (size_t)i : nbytes, end = i + 1 < COPY_THREADS && first + each < nbytes ? first + each : nbytes;
-        parts[i] = (CopyPart){to + first, from + first, end - first};
-    }
-    for (int i = 0; i + 1 < COPY_THREADS; i++) threads[i] = thread_start(copy_part, &parts[i]);
-    copy_part(&parts[COPY_THREADS - 1]);
-    for (int i = 0; i + 1 < COPY_THREADS; i++) thread_join(threads[i]);
+    Error err;
+    Copy c = {to, from, nbytes, (nbytes + COPY_THREADS * LINE_BYTES - 1) / (COPY_THREADS * LINE_BYTES) * LINE_BYTES};
+    CHECK(parallel_run(COPY_THREADS, COPY_THREADS, copy_part, &c, &err));
 }
 
 // Much at once goes through memory that the card can fetch from by itself, while the next part is copied there.

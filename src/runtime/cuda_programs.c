@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/parallel.h"
 #include "base/settings.h"
 #include "base/text.h"
 
 // Changing what a key means changes this text, and with it every key.
 static const char FORMAT[] = "lathe CUDA object 1\n";
 static const char SUFFIX[] = ".cubin";
-enum { QUOTED_BYTES = 600, MOST_THREADS = 16, DEBUG_REPORTS = 2 };
+enum { QUOTED_BYTES = 600, MOST_THREADS = 17, DEBUG_REPORTS = 2 };
 
 void cuda_programs_open(CudaPrograms *p, Arena *arena, const CudaApi *api, const char *architecture) {
     int32_t major = 0, minor = 0;
@@ -86,12 +87,10 @@ typedef struct Batch {
     Arena **arenas;                    // of each source, where its image lies
     int n;
     bool is_fresh;                     // what is kept is not taken
-    atomic_int next;
-    atomic_bool has_failed;            // no new compilation begins; who set it first wrote err
-    Error *err;
 } Batch;
 
-static bool image_get(Batch *batch, int i, Error *err) {
+static bool image_get(void *context, int i, Error *err) {
+    const Batch *batch = context;
     CudaPrograms *p = batch->programs;
     const KernelSource *source = &batch->sources[i];
     if (!source->text) return fail(err, LATHE_COMPILE, "kernel %s has no text", source->name);
@@ -105,15 +104,6 @@ static bool image_get(Batch *batch, int i, Error *err) {
     }
     batch->images[i].is_kept = false;
     return text_compile(p, batch->arenas[i], source, key, &batch->images[i].bytes, err);
-}
-
-static void batch_run(void *opaque) {
-    Batch *batch = opaque;
-    for (int i; (i = atomic_fetch_add(&batch->next, 1)) < batch->n && !atomic_load(&batch->has_failed);) {
-        Error why = {0};
-        if (image_get(batch, i, &why)) continue;
-        if (!atomic_exchange(&batch->has_failed, true)) *batch->err = why;
-    }
 }
 
 static bool kernel_load(CudaPrograms *p, const KernelSource *source, const Image *image, CudaBuilt *built, Error *err) {
@@ -148,18 +138,12 @@ static bool kernels_load(Batch *batch, CudaBuilt *built, Error *err) {
 }
 
 bool cuda_programs_build(CudaPrograms *p, const KernelSource *sources, int n, CudaBuilt *built, Error *err) {
-    Thread *threads[MOST_THREADS];
     Arena *own = arena_create();
-    Batch batch = {.programs = p, .sources = sources, .n = n, .err = err};
+    Batch batch = {.programs = p, .sources = sources, .n = n};
     batch.images = arena_new(own, (size_t)(n + 1) * sizeof *batch.images);
     batch.arenas = arena_new(own, (size_t)(n + 1) * sizeof *batch.arenas);
     for (int i = 0; i < n; i++) batch.arenas[i] = arena_create(), built[i] = (CudaBuilt){0};
-    int n_threads = (cpu_count() < n ? cpu_count() : n) - 1;
-    if (n_threads > MOST_THREADS) n_threads = MOST_THREADS;
-    for (int i = 0; i < n_threads; i++) threads[i] = thread_start(batch_run, &batch);
-    batch_run(&batch);
-    for (int i = 0; i < n_threads; i++) thread_join(threads[i]);
-    bool ok = !atomic_load(&batch.has_failed) && kernels_load(&batch, built, err);
+    bool ok = parallel_run(n, cpu_count() < MOST_THREADS ? cpu_count() : MOST_THREADS, image_get, &batch, err) && kernels_load(&batch, built, err);
     for (int i = 0; i < n && !ok; i++) cuda_program_release(p, &built[i]);
     for (int i = 0; i < n; i++) arena_destroy(batch.arenas[i]);
     arena_destroy(own);

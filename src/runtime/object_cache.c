@@ -11,6 +11,7 @@
 #include <string.h>
 #include "base/map.h"
 #include "base/os.h"
+#include "base/parallel.h"
 #include "base/scratch.h"
 #include "runtime/object_folder.h"
 #include "runtime/system_compiler.h"
@@ -34,7 +35,6 @@ typedef struct Item {
     struct Item *same;                 // an earlier item with an equal text, or NULL
     const char *folder; // where its object lies: the cache's folder or the scratch directory
     void *library;
-    Error error;                       // set where its compilation failed
 } Item;
 
 // ---- keys and images ----
@@ -110,8 +110,7 @@ static void item_keep(ObjectCache *cache, Arena *arena, Item *item, Text image) 
 
 // Compiles in the scratch directory. What loads there is kept in the folder and loaded from it;
 // where the folder refuses, the scratch object serves this process.
-static bool item_compile(ObjectCache *cache, Arena *arena, Item *item) {
-    Error *err = &item->error;
+static bool item_compile(ObjectCache *cache, Arena *arena, Item *item, Error *err) {
     Text complaint, image;
     const char *text = item->source->text, *name = item->source->name;
     const char *source = sealed_path(arena, cache->scratch.path, item->key, ".c");
@@ -133,24 +132,14 @@ static bool item_compile(ObjectCache *cache, Arena *arena, Item *item) {
 
 // ---- many items ----
 
-typedef struct Batch {
-    ObjectCache *cache;
-    Item *const *missing;
-    int n_missing;
-    atomic_int next;
-    atomic_bool has_failed;            // no new compilation begins
-} Batch;
+typedef struct Batch { ObjectCache *cache; Item *const *missing; } Batch;
 
-static void batch_run(void *opaque) {
-    Batch *batch = opaque;
+static bool missing_compile(void *context, int i, Error *err) {
+    const Batch *batch = context;
     Arena *arena = arena_create();
-    for (int i; (i = atomic_fetch_add(&batch->next, 1)) < batch->n_missing &&
-                !atomic_load(&batch->has_failed);) {
-        if (!item_compile(batch->cache, arena, batch->missing[i]))
-            atomic_store(&batch->has_failed, true);
-        arena_reset(arena);
-    }
+    bool ok = item_compile(batch->cache, arena, batch->missing[i], err);
     arena_destroy(arena);
+    return ok;
 }
 
 static bool scratch_make(ObjectCache *cache, Error *err) {
@@ -164,22 +153,10 @@ static void scratch_remove(ObjectCache *cache) {
 }
 
 // Compiles with the caller's thread and up to n_jobs - 1 more.
-static bool batch_compile(ObjectCache *cache, Arena *arena, Item *const *missing, int n_missing,
-                          int n_jobs, Error *err) {
+static bool batch_compile(ObjectCache *cache, Item *const *missing, int n_missing, int n_jobs, Error *err) {
     if (n_missing == 0) return true;
     TRY(scratch_make(cache, err));
-    Batch batch = {.cache = cache, .missing = missing, .n_missing = n_missing};
-    int n_threads = (n_jobs < n_missing ? n_jobs : n_missing) - 1;
-    Thread **threads = arena_new(arena, (size_t)(n_threads > 0 ? n_threads : 0) * sizeof *threads);
-    for (int i = 0; i < n_threads; i++) threads[i] = thread_start(batch_run, &batch);
-    batch_run(&batch);
-    for (int i = 0; i < n_threads; i++) thread_join(threads[i]);
-    for (int i = 0; i < n_missing; i++) {
-        if (missing[i]->library || missing[i]->error.code == LATHE_OK) continue;
-        *err = missing[i]->error;
-        return false;
-    }
-    return true;
+    return parallel_run(n_missing, n_jobs, missing_compile, &(Batch){cache, missing}, err);
 }
 
 // Loads what the folder has and lists what must be compiled; equal texts are listed once.
@@ -209,7 +186,7 @@ bool object_cache_load(ObjectCache *cache, const ObjectSource *sources, int n, i
     Item **missing = arena_new(arena, (size_t)n * sizeof *missing);
     for (int i = 0; i < n; i++) items[i].source = &sources[i];
     int n_missing = items_look_up(cache, arena, items, n, missing);
-    bool ok = batch_compile(cache, arena, missing, n_missing, n_jobs, err);
+    bool ok = batch_compile(cache, missing, n_missing, n_jobs, err);
     for (int i = 0; ok && i < n; i++) {
         // An equal text gets a handle of its own, so that each is closed on its own.
         if (items[i].same) item_open(&items[i], arena, items[i].same->folder, err);

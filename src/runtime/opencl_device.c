@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/parallel.h"
 #include "runtime/devices.h"
 #include "runtime/opencl_programs.h"
 
@@ -193,15 +194,7 @@ static void opencl_unload(DeviceState *state, Program *program) {
     free(program);
 }
 
-typedef struct Batch {
-    DeviceState *state;
-    const KernelSource *sources;
-    Program **programs;
-    int n;
-    atomic_int next;
-    atomic_bool has_failed;            // no new compilation begins; who set it first wrote err
-    Error *err;
-} Batch;
+typedef struct Batch { DeviceState *state; const KernelSource *sources; Program **programs; } Batch;
 
 static bool program_create(DeviceState *state, const KernelSource *source, Program **out, Error *err) {
     if (!source->text) return fail(err, LATHE_COMPILE, "kernel %s has no text", source->name);
@@ -216,26 +209,15 @@ static bool program_create(DeviceState *state, const KernelSource *source, Progr
     return true;
 }
 
-static void batch_run(void *opaque) {
-    Batch *batch = opaque;
-    for (int i; (i = atomic_fetch_add(&batch->next, 1)) < batch->n && !atomic_load(&batch->has_failed);) {
-        Error why = {0};
-        if (program_create(batch->state, &batch->sources[i], &batch->programs[i], &why)) continue;
-        if (!atomic_exchange(&batch->has_failed, true)) *batch->err = why;
-    }
+static bool source_create(void *context, int i, Error *err) {
+    const Batch *batch = context;
+    return program_create(batch->state, &batch->sources[i], &batch->programs[i], err);
 }
 
 static bool opencl_compile(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err) {
-    enum { MOST_THREADS = 16 };
-    Thread *threads[MOST_THREADS];
-    Batch batch = {.state = state, .sources = sources, .programs = programs, .n = n, .err = err};
-    int n_threads = (cpu_count() < n ? cpu_count() : n) - 1;
-    if (n_threads > MOST_THREADS) n_threads = MOST_THREADS;
+    enum { MOST_THREADS = 17 };
     for (int i = 0; i < n; i++) programs[i] = NULL;
-    for (int i = 0; i < n_threads; i++) threads[i] = thread_start(batch_run, &batch);
-    batch_run(&batch);
-    for (int i = 0; i < n_threads; i++) thread_join(threads[i]);
-    if (!atomic_load(&batch.has_failed)) return true;
+    if (parallel_run(n, cpu_count() < MOST_THREADS ? cpu_count() : MOST_THREADS, source_create, &(Batch){state, sources, programs}, err)) return true;
     for (int i = 0; i < n; i++) {
         opencl_unload(state, programs[i]);
         programs[i] = NULL;

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/os.h"
+#include "base/parallel.h"
 #include "base/settings.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -707,6 +709,32 @@ static void libraries_open(void **state) {
     library_close(NULL);
 }
 
+enum { JOBS = 500, BAD_JOB = 321 };
+typedef struct Jobs { atomic_int done[JOBS]; int bad; } Jobs;
+
+static bool job_do(void *context, int i, Error *err) {
+    Jobs *jobs = context;
+    atomic_fetch_add(&jobs->done[i], 1);
+    return i != jobs->bad || RAISE(err, LATHE_BAD_REQUEST, "job %d", i);
+}
+
+// Each job once, on one thread, on some, on more than there are jobs; the first failure is told, and no job begins anew.
+static void jobs_run_once(void **state) {
+    (void)state;
+    static const int threads[] = {1, 3, 1000};
+    for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
+        for (int bad = -1; bad <= BAD_JOB; bad += BAD_JOB + 1) {
+            static Jobs jobs;
+            Error err = {0};
+            jobs = (Jobs){.bad = bad};
+            assert_int_equal(parallel_run(JOBS, threads[t], job_do, &jobs, &err), bad < 0);
+            assert_string_equal(err.text, bad < 0 ? "" : "job 321");
+            for (int i = 0; i < JOBS; i++) assert_true(jobs.done[i] == 1 || (bad >= 0 && i > bad && jobs.done[i] == 0));
+        }
+    Error err = {0};
+    assert_true(parallel_run(0, 4, job_do, NULL, &err));
+}
+
 int main(void) {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -739,6 +767,7 @@ int main(void) {
         ROW(process_output_is_bounded),
         ROW(process_is_killed_with_its_children),
         ROW(threads_wait_for_each_other),
+        ROW(jobs_run_once),
         ROW(libraries_open),
     };
 #undef ROW
