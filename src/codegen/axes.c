@@ -157,10 +157,8 @@ static UOp *plan_fold_wide(UOp *u, bool is_stepwise) {
 static UOp *index_of(UOp *store) { return store->src[0]->src[1]; }
 
 static bool has_unit_stride(UOp *index, UOp *range) {
-    UOp *next = uop_binary(OP_ADD, range, uop_int(range->graph, range->dtype, 1));
-    UOp *moved = uop_substitute(index, &range, &next, 1);
     int64_t step;
-    return uop_is_int_const(simplify(uop_binary(OP_SUB, moved, index)), &step) && step == 1;
+    return index_step(index, range, &step) && step == 1;
 }
 
 static int64_t lanes_for(int64_t size, int64_t most) {

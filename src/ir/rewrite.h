@@ -30,5 +30,7 @@ void derivation_print(const char *pass, const char *step, const char *file, int 
 #define DERIVED(pass, step, before, after) derivation_print(pass, step, __FILE__, __LINE__, before, after)
 // simplify.c: an index expression or a value after the exact rules.
 UOp *simplify(UOp *u);
+// How far apart an index lies at two neighbouring steps of a loop. False where that is no constant.
+bool index_step(UOp *index, UOp *loop, int64_t *step);
 // The constant that an elementwise node, VCAT or SHUFFLE of constants is; NULL where it is none.
 UOp *rewrite_fold(UOp *u);

@@ -18,9 +18,7 @@ static TileWishes wishes_of(const Fuser *f) {
 // How far apart two steps of the range read; what numbers loaded by it select lies anywhere.
 static int64_t step_of(UOp *index, UOp *range) {
     int64_t step;
-    UOp *next = uop_binary(OP_ADD, range, uop_int(range->graph, DT_I32, 1));
-    UOp *moved = uop_substitute(index, &range, &next, 1);
-    return uop_is_int_const(simplify(uop_binary(OP_SUB, moved, index)), &step) ? step : INT64_MAX;
+    return index_step(index, range, &step) ? step : INT64_MAX;
 }
 
 // What is loaded under a range: by all members, by the largest load; and of the model's own buffers what other loads read,

@@ -80,19 +80,13 @@ typedef struct Interleaver { Schedule *s; VEC(Twin) twins; Map copies; } Interle
 
 static int64_t words_of(DType dtype) { return INTERLEAVED_BYTES / dtype_bytes(dtype); }
 
-// How far apart two steps of a loop read; 0 where that is no constant.
-static int64_t stride_of(UOp *index, UOp *loop) {
-    int64_t step;
-    UOp *next = uop_binary(OP_ADD, loop, uop_int(loop->graph, DT_I32, 1)), *moved = uop_substitute(index, &loop, &next, 1);
-    return uop_is_int_const(simplify(uop_binary(OP_SUB, moved, index)), &step) ? step : 0;
-}
-
 // A temporary whose rows can stand side by side: the elements of a row. 0 where they cannot.
 static int64_t row_of(const Schedule *s, UOp *load, UOp *loop) {
     const UOp *buffer = uop_buffer_of(load->src[0]);
     const Temp *temp = schedule_temp_find((Schedule *)(uintptr_t)s, buffer->arg[0]);
-    int64_t row = temp && load->dtype == buffer->dtype ? stride_of(load->src[0]->src[1], loop) : 0;
-    bool fits = row > 1 && dtype_bytes(temp->dtype) <= INTERLEAVED_BYTES && row % words_of(temp->dtype) == 0 &&
+    int64_t row = 0;
+    bool is_strided = temp && load->dtype == buffer->dtype && index_step(load->src[0]->src[1], loop, &row);
+    bool fits = is_strided && row > 1 && dtype_bytes(temp->dtype) <= INTERLEAVED_BYTES && row % words_of(temp->dtype) == 0 &&
                 temp->count % (row * INTERLEAVED_ROWS) == 0;
     return fits ? row : 0;
 }
