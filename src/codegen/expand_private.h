@@ -34,4 +34,9 @@ UOp *own_by_words(Expander *x, const Laned *v, const Laned *outer, UOp *const *o
 UOp *combine(Monoid m, UOp *acc, UOp *value);
 int product_of(UOp *const *ranges, int n);
 int chain_lanes(int own);                                // the power of two that holds so many chains, at most 16
+// Memory that a nest of loops adds to, a register or an array of `all` cells: `lanes` of them from `at` on in each turn.
+typedef struct Cells { UOp *memory; UOp *const *loops; int n_loops; UOp *at; int64_t lanes, all; } Cells;
+Cells cells_of_register(Expander *x, DType dtype, int64_t lanes, UOp *const *loops, int n_loops);
+UOp *cells_old(Expander *x, const Cells *c, Monoid monoid);      // inside the nest: what they hold, at first the identity
+UOp *cells_updated(Expander *x, const Cells *c, UOp *value);     // stores it; behind the nest: what all of them hold
 Laned outer_lanes(const Laned *value, UOp *const *own, int n_own);   // those of a value that are not the sum's own

@@ -33,33 +33,6 @@ static UOp *add_steps(Expander *x, UOp *acc, const Laned *value, const Laned *ou
     return acc;
 }
 
-// Memory that a nest of loops adds to: cell `at` of each turn, n lanes wide. Returns what all `cells` hold behind it.
-typedef struct Cells { UOp *memory; UOp *const *loops; int n_loops; UOp *at; int64_t lanes, all; } Cells;
-
-static UOp *cells_old(Expander *x, const Cells *c, UOp **before) {
-    int64_t *offsets = arena_new(x->arena, (size_t)c->all * sizeof *offsets);
-    bool is_reg = c->memory->op == OP_DEFINE_REG;
-    for (int64_t i = 0; i < c->all; i++) offsets[i] = i;
-    UOp *zero = identity(x, MONOID_SUM, c->memory->dtype, (int)c->all), *inside[17];
-    UOp *src[2] = {uop_index(c->memory, uop_int(x->graph, DT_I32, 0)), zero};
-    inside[0] = uop_new(x->graph, OP_STORE, DT_VOID, 1, src, 2, offsets, is_reg ? 0 : (int)c->all);
-    memcpy(inside + 1, c->loops, (size_t)c->n_loops * sizeof *inside);
-    *before = uop_index(uop_after(c->memory, inside, c->n_loops + 1), c->at);
-    return uop_new(x->graph, OP_LOAD, c->memory->dtype, (int)c->lanes, before, 1, offsets, is_reg ? 0 : (int)c->lanes);
-}
-
-static UOp *cells_updated(Expander *x, const Cells *c, UOp *value) {
-    int64_t *offsets = arena_new(x->arena, (size_t)c->all * sizeof *offsets);
-    bool is_reg = c->memory->op == OP_DEFINE_REG;
-    for (int64_t i = 0; i < c->all; i++) offsets[i] = i;
-    UOp *src[2] = {uop_index(c->memory, c->at), value}, *end_src[18];
-    end_src[0] = uop_new(x->graph, OP_STORE, DT_VOID, 1, src, 2, offsets, is_reg ? 0 : (int)c->lanes);
-    memcpy(end_src + 1, c->loops, (size_t)c->n_loops * sizeof *end_src);
-    UOp *end = uop_new(x->graph, OP_END, DT_VOID, 1, end_src, c->n_loops + 1, (int64_t[]){1}, 1);
-    UOp *after = uop_index(uop_after(c->memory, &end, 1), uop_int(x->graph, DT_I32, 0));
-    return uop_new(x->graph, OP_LOAD, c->memory->dtype, (int)c->all, &after, 1, offsets, is_reg ? 0 : (int)c->all);
-}
-
 // Unit b of the loops, in order, belongs to chain b mod chains; the chains lie side by side, outer lanes wide.
 static UOp *add_to_chains(Expander *x, const Accum *a, UOp *units, UOp *const *loops, int n) {
     int64_t total = product_of(a->loops, a->n_loops);
@@ -70,7 +43,7 @@ static UOp *add_to_chains(Expander *x, const Accum *a, UOp *units, UOp *const *l
     if (total > chains) at = uop_binary(OP_AND, at, uop_int(x->graph, DT_I32, chains - 1));
     Cells c = {.loops = loops, .n_loops = a->n_loops, .at = uop_binary(OP_MUL, at, uop_int(x->graph, DT_I32, n)), .lanes = n, .all = (int64_t)chains * n};
     c.memory = uop_new(x->graph, OP_DEFINE_ARRAY, units->dtype, 1, NULL, 0, (int64_t[]){graph_unique(x->graph), c.all}, 2);
-    UOp *before, *old = cells_old(x, &c, &before);
+    UOp *old = cells_old(x, &c, MONOID_SUM);
     UOp *sum = cells_updated(x, &c, total == chains ? units : combine(MONOID_SUM, old, units));   // one unit a chain: nothing to add
     for (; chains > 1; chains /= 2) {
         int half = chains / 2 * n;
@@ -82,16 +55,15 @@ static UOp *add_to_chains(Expander *x, const Accum *a, UOp *units, UOp *const *l
 Laned expand_stepwise(Expander *x, const Accum *a) {
     const Laned *value = expand_node(x, a->value);
     Laned outer = outer_lanes(value, a->lanes, a->n_lanes);
-    UOp *loops[16], *before;
+    UOp *loops[16];
     int n = lane_count(&outer);
     for (int i = 0; i < a->n_loops; i++) loops[i] = expand_node(x, a->loops[i])->value;
     Laned out = outer;
     if (dtype_is_float(a->value->dtype)) { out.value = add_to_chains(x, a, value->value, loops, n); return out; }
     UOp *zero = identity(x, MONOID_SUM, a->value->dtype, n);
     if (!a->n_loops) { out.value = add_steps(x, zero, value, &outer, a->lanes, a->n_lanes); return out; }
-    Cells c = {.loops = loops, .n_loops = a->n_loops, .at = uop_int(x->graph, DT_I32, 0), .lanes = n, .all = n};
-    c.memory = uop_new(x->graph, OP_DEFINE_REG, a->value->dtype, 1, NULL, 0, (int64_t[]){graph_unique(x->graph), n}, 2);
-    UOp *old = cells_old(x, &c, &before);
+    Cells c = cells_of_register(x, a->value->dtype, n, loops, a->n_loops);
+    UOp *old = cells_old(x, &c, MONOID_SUM);
     out.value = cells_updated(x, &c, add_steps(x, old, value, &outer, a->lanes, a->n_lanes));
     return out;
 }

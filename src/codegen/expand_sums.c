@@ -140,6 +140,42 @@ int chain_lanes(int own) {
     return n;
 }
 
+// What each lane of an access of all lanes, or of part of an array, is behind the index; a register has none.
+static int64_t *offsets_of(Expander *x, int64_t n) {
+    int64_t *offsets = arena_new(x->arena, (size_t)n * sizeof *offsets);
+    for (int64_t i = 0; i < n; i++) offsets[i] = i;
+    return offsets;
+}
+
+static UOp *cells_load(Expander *x, const Cells *c, UOp *where, int64_t lanes) {
+    bool is_reg = c->memory->op == OP_DEFINE_REG;
+    return uop_new(x->graph, OP_LOAD, c->memory->dtype, (int)lanes, &where, 1, is_reg ? NULL : offsets_of(x, lanes), is_reg ? 0 : (int)lanes);
+}
+
+static UOp *cells_store(Expander *x, const Cells *c, UOp *at, UOp *value) {
+    bool is_reg = c->memory->op == OP_DEFINE_REG;
+    UOp *src[2] = {uop_index(c->memory, at), value};
+    return uop_new(x->graph, OP_STORE, DT_VOID, 1, src, 2, is_reg ? NULL : offsets_of(x, value->lanes), is_reg ? 0 : value->lanes);
+}
+
+Cells cells_of_register(Expander *x, DType dtype, int64_t lanes, UOp *const *loops, int n_loops) {
+    UOp *reg = uop_new(x->graph, OP_DEFINE_REG, dtype, 1, NULL, 0, (int64_t[]){graph_unique(x->graph), lanes}, 2);
+    return (Cells){.memory = reg, .loops = loops, .n_loops = n_loops, .at = uop_int(x->graph, DT_I32, 0), .lanes = lanes, .all = lanes};
+}
+
+UOp *cells_old(Expander *x, const Cells *c, Monoid monoid) {
+    UOp *inside[17] = {cells_store(x, c, uop_int(x->graph, DT_I32, 0), identity(x, monoid, c->memory->dtype, (int)c->all))};
+    memcpy(inside + 1, c->loops, (size_t)c->n_loops * sizeof *inside);
+    return cells_load(x, c, uop_index(uop_after(c->memory, inside, c->n_loops + 1), c->at), c->lanes);
+}
+
+UOp *cells_updated(Expander *x, const Cells *c, UOp *value) {
+    UOp *end_src[18] = {cells_store(x, c, c->at, value)};
+    memcpy(end_src + 1, c->loops, (size_t)c->n_loops * sizeof *end_src);
+    UOp *end = uop_new(x->graph, OP_END, DT_VOID, 1, end_src, c->n_loops + 1, (int64_t[]){1}, 1);
+    return cells_load(x, c, uop_index(uop_after(c->memory, &end, 1), uop_int(x->graph, DT_I32, 0)), c->all);
+}
+
 Laned outer_lanes(const Laned *value, UOp *const *own, int n_own) {
     Laned outer = {0};
     for (int i = 0; i < value->n; i++) {
@@ -172,21 +208,11 @@ Laned expand_accum(Expander *x, UOp *u) {
     }
     if (a.tail && chains < 16 && !(exact && a.monoid == MONOID_SUM)) chains = 16;
     if (a.n_loops) {
-        int64_t id = graph_unique(x->graph), lanes = (int64_t)n_outer * chains;
-        UOp *reg = uop_new(x->graph, OP_DEFINE_REG, u->dtype, 1, NULL, 0, (int64_t[]){id, lanes}, 2), *loops[16];
-        UOp *where = uop_index(reg, uop_int(x->graph, DT_I32, 0));
-        UOp *init = uop_store(where, identity(x, a.monoid, u->dtype, (int)lanes), NULL, 0);
+        UOp *loops[16];
         for (int i = 0; i < a.n_loops; i++) loops[i] = expand_node(x, a.loops[i])->value;
-        UOp *inside[17] = {init};
-        memcpy(inside + 1, loops, (size_t)a.n_loops * sizeof *loops);
-        UOp *now = uop_index(uop_after(reg, inside, a.n_loops + 1), uop_int(x->graph, DT_I32, 0));
-        UOp *old = uop_new(x->graph, OP_LOAD, u->dtype, (int)lanes, &now, 1, NULL, 0);
-        UOp *update = uop_store(where, accumulate(x, a.monoid, old, vector, n_outer, own, chains), NULL, 0);
-        UOp *end_src[18] = {update};
-        memcpy(end_src + 1, loops, (size_t)a.n_loops * sizeof *loops);
-        UOp *end = uop_new(x->graph, OP_END, DT_VOID, 1, end_src, a.n_loops + 1, (int64_t[]){1}, 1);
-        UOp *after = uop_index(uop_after(reg, &end, 1), uop_int(x->graph, DT_I32, 0));
-        acc = uop_new(x->graph, OP_LOAD, u->dtype, (int)lanes, &after, 1, NULL, 0);
+        Cells c = cells_of_register(x, u->dtype, (int64_t)n_outer * chains, loops, a.n_loops);
+        UOp *old = cells_old(x, &c, a.monoid);
+        acc = cells_updated(x, &c, accumulate(x, a.monoid, old, vector, n_outer, own, chains));
     } else if (own == chains) acc = vector;
     else acc = accumulate(x, a.monoid, NULL, vector, n_outer, own, chains);
     if (a.tail) {
