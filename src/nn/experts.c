@@ -41,23 +41,24 @@ Routing experts_route(const Router *r, Tensor logits, Tensor bias) {
     return (Routing){ids, tensor_contiguous(tensor_mul_const(weights, r->scale))};
 }
 
+// down(act(gate(x)) · up(x)) with the experts that ids choose, as `product` takes them.
+typedef Tensor (*ChosenProduct)(const Layers *l, Input in, const Weight *w, Tensor ids);
+static Tensor feed_forward(const Layers *l, Input x, const ExpertWeights *w, Tensor ids, ChosenProduct product, Activation activation) {
+    Tensor gate = layers_activate(product(l, x, &w->gate, ids), activation);
+    return product(l, input_of(tensor_mul(gate, product(l, x, &w->up, ids))), &w->down, ids);
+}
+
 // What each choice gives, [m, used, dim]: rows that chose the same expert together.
 static Tensor mix_by_groups(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w, Activation activation) {
     Grouping by = grouping_of(routing->ids, w->gate.count);
-    Input rows = input_rows(x, by.row);
-    Tensor gate = layers_activate(layers_grouped(l, rows, &w->gate, by.expert), activation);
-    Tensor hidden = tensor_mul(gate, layers_grouped(l, rows, &w->up, by.expert));
-    Tensor down = layers_grouped(l, input_of(hidden), &w->down, by.expert);   // [groups, GROUP_ROWS, dim]
-    if (uop_is_poison(down)) return down;
-    int64_t places = tensor_size(down, 0) * GROUP_ROWS;
-    return tensor_gather(tensor_reshape(tensor_contiguous(down), dims(places, w->down.rows)), by.place);
+    Tensor y = feed_forward(l, input_rows(x, by.row), w, by.expert, layers_grouped, activation);   // [groups, GROUP_ROWS, dim]
+    if (uop_is_poison(y)) return y;
+    int64_t places = tensor_size(y, 0) * GROUP_ROWS;
+    return tensor_gather(tensor_reshape(tensor_contiguous(y), dims(places, w->down.rows)), by.place);
 }
 
 static Tensor mix_by_rows(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w, Activation activation) {
-    Input one = input_unsqueeze(x, 1); // [m, 1, dim]
-    Tensor gate = layers_activate(layers_chosen(l, one, &w->gate, routing->ids), activation);
-    Tensor hidden = tensor_mul(gate, layers_chosen(l, one, &w->up, routing->ids));
-    return layers_chosen(l, input_of(hidden), &w->down, routing->ids);
+    return feed_forward(l, input_unsqueeze(x, 1), w, routing->ids, layers_chosen, activation);   // of [m, 1, dim]
 }
 
 Tensor experts_mix(const Layers *l, Input x, const Routing *routing, const ExpertWeights *w,
