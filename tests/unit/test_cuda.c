@@ -5,16 +5,12 @@
 #include "base/os.h"
 #include "base/settings.h"
 #include "codegen_cases.h"
+#include "device_cases.h"
 #include "runtime/devices.h"
 
 static const Device *const device = &cuda_device;
 
-static DeviceState *opened(void) {
-    DeviceState *state = NULL;
-    Error err = {0};
-    if (!device->open(&state, NULL, 0, &err)) compare_fail("%s", err.text);
-    return state;
-}
+static DeviceState *opened(void) { return device_opened(device); }
 
 static void on_cuda(void **state) { codegen_case_run(state, "cuda"); }
 
@@ -89,22 +85,8 @@ static void what_does_not_fit_is_refused_with_numbers(void **state) {
 
 static void errors_name_the_cause(void **state) {
     (void)state;
-    DeviceState *d = opened(), *none = NULL;
-    Error err = {0};
-    KernelSource wrong = {"wrong", "extern \"C\" __global__ __launch_bounds__(32) void wrong(int tiles) { this is no C; }", NULL, 1};
-    Program *program = NULL;
-    assert_false(device->compile(d, &wrong, 1, &program, &err));
-    assert_null(program);
-    assert_int_equal(err.code, LATHE_COMPILE);
-    assert_true(strstr(err.text, "kernel wrong") && strstr(err.text, ".cu"));
-    device->close(d);
-    assert_false(device->open(&none, "avx2", 0, &err));
-    assert_non_null(strstr(err.text, "native"));
-    assert_false(device->open(&none, NULL, -1, &err));
-    setting_override(SETTING_CUDA, "/nowhere/libcuda.so");
-    assert_false(device->open(&none, NULL, 0, &err));
-    assert_true(strstr(err.text, "/nowhere/libcuda.so") && strstr(err.text, "LATHE_CUDA"));
-    setting_override(SETTING_CUDA, NULL);
+    device_errors(device, "extern \"C\" __global__ __launch_bounds__(32) void wrong(int tiles) { this is no C; }", ".cu", SETTING_CUDA,
+                  "/nowhere/libcuda.so", "LATHE_CUDA");
 }
 
 int main(int argc, char **argv) {

@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/settings.h"
 #include "codegen_cases.h"
+#include "device_cases.h"
 #include "runtime/devices.h"
 
 static const Device *const device = &opencl_device;
@@ -17,11 +18,8 @@ static void need_device(void) {
 }
 
 static DeviceState *opened(void) {
-    DeviceState *state = NULL;
-    Error err = {0};
     need_device();
-    if (!device->open(&state, NULL, 0, &err)) compare_fail("%s", err.text);
-    return state;
+    return device_opened(device);
 }
 
 static void on_opencl(void **state) {
@@ -161,22 +159,8 @@ static void binaries_are_kept_and_vouched_for(void **state) {
 
 static void errors_name_the_cause(void **state) {
     (void)state;
-    DeviceState *d = opened(), *none = NULL;
-    Error err = {0};
-    KernelSource wrong = {"wrong", "__kernel void wrong(int end) { this is no C; }", NULL, 1};
-    Program *program = NULL;
-    assert_false(device->compile(d, &wrong, 1, &program, &err));
-    assert_null(program);
-    assert_int_equal(err.code, LATHE_COMPILE);
-    assert_true(strstr(err.text, "kernel wrong") && strstr(err.text, ".cl"));
-    device->close(d);
-    assert_false(device->open(&none, "avx2", 0, &err));
-    assert_non_null(strstr(err.text, "native"));
-    assert_false(device->open(&none, NULL, -1, &err));
-    setting_override(SETTING_OPENCL, "abacus");
-    assert_false(device->open(&none, NULL, 0, &err));
-    assert_true(strstr(err.text, "abacus") && strstr(err.text, "there are"));
-    setting_override(SETTING_OPENCL, NULL);
+    need_device();
+    device_errors(device, "__kernel void wrong(int end) { this is no C; }", ".cl", SETTING_OPENCL, "abacus", "there are");
 }
 
 int main(void) {
