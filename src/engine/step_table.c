@@ -99,7 +99,8 @@ static bool outputs_read(const Engine *e, Cursor *c, StepTable *t) {
 
 static bool table_read(const Engine *e, Arena *arena, Text bytes, int n_outputs, StepTable *t) {
     Cursor c = {arena, bytes, false};
-    *t = (StepTable){.n_kernels = number(&c), .n_stages = number(&c), .n_outputs = number(&c), .block_bytes = number(&c)};
+    *t = (StepTable){0};   // one after the other: C leaves open in which order an initialiser would read them
+    t->n_kernels = number(&c), t->n_stages = number(&c), t->n_outputs = number(&c), t->block_bytes = number(&c);
     int64_t most = (int64_t)(bytes.len / sizeof(int64_t));   // each takes some numbers
     if (t->n_outputs != n_outputs || t->n_kernels < 0 || t->n_kernels > most || t->n_stages < 0 || t->n_stages > most) return false;
     t->kernels = arena_new(arena, (size_t)(t->n_kernels + 1) * sizeof *t->kernels);
