@@ -98,7 +98,7 @@ int64_t lathe_tokenize(const LatheModel *m, const char *text, size_t nbytes, boo
 
 size_t lathe_piece(const LatheModel *m, int32_t id, char *bytes, size_t cap) {
     Text piece = tokenizer_decode_piece(m->conversation.tokenizer, id);
-    if (cap) memcpy(bytes, piece.at, piece.len < cap ? piece.len : cap);
+    if (cap && piece.len) memcpy(bytes, piece.at, piece.len < cap ? piece.len : cap);
     return piece.len;
 }
 

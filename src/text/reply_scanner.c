@@ -280,6 +280,7 @@ static bool call_take(ReplyScanner *s, Text body) {
 // ---- the scan
 
 static void held_drop(ReplyScanner *s, size_t n) {
+    if (n == 0) return;  // nothing may be held yet: C gives memmove no null, not even for no bytes
     memmove(s->held.at, s->held.at + n, s->held.len - n);
     s->held.len -= n;
 }
