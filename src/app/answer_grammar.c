@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "text/gbnf.h"
 #include "text/json_schema.h"
 #include "text/json_values.h"
 #include "text/pattern.h"
@@ -49,6 +50,11 @@ static bool pattern_make(Make *m, const json_t *pattern, const char *name, Gramm
     if (!json_is_string(pattern)) return refuse(m->x, 400, "invalid_type", name, "%s must be a string", name);
     return pattern_parse(m->g, (Text){json_string_value(pattern), json_string_length(pattern)}, false, out, &err) ||
            refuse(m->x, 400, "invalid_pattern", name, "%s: %s", name, err.text);
+}
+
+static bool gbnf_make(Make *m, GrammarNode *out) {
+    Error err = {0};
+    return gbnf_parse(m->g, json_view(m->form->gbnf), out, &err) || refuse(m->x, 400, "invalid_grammar", "grammar", "grammar: %s", err.text);
 }
 
 static bool format_make(Make *m, const json_t *format, GrammarNode *out) {
@@ -215,16 +221,33 @@ static GrammarNode with_thinking(Make *m, GrammarNode root) {
     return grammar_alt(m->g, (GrammarNode[]){root, seq2(m, text(m, t->open), thought)}, 2);
 }
 
+// At most one of the ways to say what an answer looks like; two would have to be held to at once.
+static bool answer_make(Make *m, const char **name, GrammarNode *out) {
+    const AnswerForm *f = m->form;
+    const struct { const char *name; bool is_given; } ways[] = {
+        {"response_format", f->response_format && !json_is_word(json_object_get(f->response_format, "type"), "text")},
+        {"json_schema", f->json_schema != NULL}, {"regex", f->regex != NULL}, {"grammar", json_view(f->gbnf).len > 0}};
+    *name = NULL;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (ways[i].is_given && *name)
+            return refuse(m->x, 400, "unsupported_parameter", ways[i].name, "%s cannot be held to beside %s", ways[i].name, *name);
+        if (ways[i].is_given) *name = ways[i].name;
+    }
+    if (f->response_format && !format_make(m, f->response_format, out)) return false;
+    if (f->json_schema) return schema_make(m, f->json_schema, "json_schema", out);
+    if (f->regex) return pattern_make(m, f->regex, "regex", out);
+    return json_view(f->gbnf).len == 0 || gbnf_make(m, out);
+}
+
 bool answer_grammar_make(Exchange *x, const AnswerForm *form, AnswerGrammar *out) {
     Make m = {x, form, grammar_create(x->arena), &server_of(x)->format};
     GrammarNode answer = -1, calls = -1;
+    const char *name;
     *out = (AnswerGrammar){m.g, -1};
     if (!tools_make(&m, &calls)) return false;
-    if (form->response_format && !format_make(&m, form->response_format, &answer)) return false;
-    if (answer < 0 && form->json_schema && !schema_make(&m, form->json_schema, "json_schema", &answer)) return false;
-    if (answer < 0 && form->regex && !pattern_make(&m, form->regex, "regex", &answer)) return false;
+    if (!answer_make(&m, &name, &answer)) return false;
     if (answer >= 0 && calls >= 0)
-        return refuse(x, 400, "unsupported_parameter", "response_format", "response_format cannot be held to beside calls that are enforced");
+        return refuse(x, 400, "unsupported_parameter", name, "%s cannot be held to beside calls that are enforced", name);
     out->root = calls >= 0 ? calls : answer;
     if (out->root >= 0) out->root = with_thinking(&m, out->root);
     return !grammar_is_full(m.g) || refuse(x, 400, "invalid_schema", NULL, "what the answer must look like is too large a grammar");

@@ -1,4 +1,4 @@
-// answer_grammar: what an answer must look like, from response_format, tools and tool_choice.
+// answer_grammar: what an answer must look like, from response_format and its relatives, tools and tool_choice.
 // In: a request's JSON. Out: a grammar, or a refusal (400) that names the path of what cannot be held to.
 // Invariant: what was asked for is held to or refused; there is no third way. Where the model thinks first, its thinking is
 // free, and the grammar begins behind it.
@@ -17,6 +17,7 @@ typedef struct AnswerForm {
     const json_t *response_format;       // OpenAI's, or NULL
     const json_t *json_schema;           // a schema on its own, or NULL
     const json_t *regex;                 // a pattern that the whole answer fits, or NULL
+    const json_t *gbnf;                  // a grammar in text, or NULL; an empty one asks for nothing
     const json_t *tools, *tool_choice;   // as in ChatRequest; tools NULL: none are in force
     bool thinks_first, may_think;        // the prompt opened the thinking; the answer may begin with it
 } AnswerForm;

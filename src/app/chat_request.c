@@ -79,7 +79,7 @@ void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
     }
     setup.thinks_first = reply_format_is_open(&server->format, prompt);
     AnswerForm form = {.response_format = r->response_format, .json_schema = fields->at[FIELD_json_schema],
-                       .regex = fields->at[FIELD_regex], .tools = tools, .tool_choice = r->tool_choice,
+                       .regex = fields->at[FIELD_regex], .gbnf = fields->at[FIELD_grammar], .tools = tools, .tool_choice = r->tool_choice,
                        .thinks_first = setup.thinks_first, .may_think = true};
     if (!answer_grammar_make(x, &form, &setup.grammar)) {
         fields_free(fields);

@@ -295,7 +295,7 @@ void endpoint_completions(Exchange *x) {
     }
     GenerationSetup setup = {.wire = &text_wire, .prompts = ids, .n_prompts = n};
     AnswerForm form = {.response_format = fields.at[FIELD_response_format], .json_schema = fields.at[FIELD_json_schema],
-                       .regex = fields.at[FIELD_regex]};
+                       .regex = fields.at[FIELD_regex], .gbnf = fields.at[FIELD_grammar]};
     ok = ok && answer_grammar_make(x, &form, &setup.grammar);
     if (!ok) fields_free(&fields);
     if (!ok || !generation_begin(&g, x, &fields, &setup)) return;

@@ -75,7 +75,11 @@ bool grammar_repeat(Grammar *g, GrammarNode child, int64_t least, int64_t most, 
 
 // Until it is set a rule counts as possibly empty, which is the careful answer.
 GrammarNode grammar_rule(Grammar *g) {
-    return node_add(g, (GrammarPart){.kind = NODE_RULE, .n = 1, .may_be_empty = true});
+    return grammar_rule_known(g, true);
+}
+
+GrammarNode grammar_rule_known(Grammar *g, bool may_be_empty) {
+    return node_add(g, (GrammarPart){.kind = NODE_RULE, .n = 1, .may_be_empty = may_be_empty});
 }
 
 void grammar_set(Grammar *g, GrammarNode rule, GrammarNode meaning) {

@@ -43,6 +43,7 @@ GrammarNode grammar_optional(Grammar *g, GrammarNode child);
 bool grammar_repeat(Grammar *g, GrammarNode child, int64_t least, int64_t most, GrammarNode *out, Error *err) MUST_CHECK;
 // A node to be set later: rules may refer to themselves.
 GrammarNode grammar_rule(Grammar *g);
+GrammarNode grammar_rule_known(Grammar *g, bool may_be_empty);     // the same, where that is known already
 void grammar_set(Grammar *g, GrammarNode rule, GrammarNode meaning);
 // Any text without `end` in it, then `end` (is_closed) or the text's end: one rule a byte of `end`, so of linear size.
 GrammarNode grammar_until(Grammar *g, Text end, GrammarNode behind, bool may_stop);

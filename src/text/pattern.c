@@ -1,16 +1,13 @@
-// pattern: see pattern.h. Classes are lists of code-point ranges until they become bytes; \D, [^…] and . are complements.
+// pattern: see pattern.h. Classes are ranges of code points until they become bytes; \D, [^…] and . are complements.
 // Example: [^0-9] → ranges 0…2F, 3A…10FFFF → UTF-8
 #include "text/pattern.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "text/code_ranges.h"
 
-enum { LAST_CODE = 0x10FFFF, DEPTH_MAX = 100 };
-
-typedef struct Range { int32_t first, last; } Range;
-typedef VEC(Range) Ranges;
+enum { DEPTH_MAX = 100 };
 
 typedef struct Parser {
     Grammar *g;
@@ -42,77 +39,19 @@ static bool take(Parser *p, char c) {
 
 // ---- ranges
 
-static void range_put(Parser *p, Ranges *r, int32_t first, int32_t last) {
-    vec_push(p->arena, r, ((Range){first, last}));
+static void range_put(Parser *p, CodeRanges *r, int32_t first, int32_t last) {
+    code_ranges_put(p->arena, r, first, last);
 }
 
-static int range_compare(const void *a, const void *b) {
-    const Range *x = a, *y = b;
-    return (x->first > y->first) - (x->first < y->first);
-}
-
-// Sorted, without overlaps.
-static Ranges ranges_tidy(Parser *p, const Ranges *r) {
-    Ranges out = {0};
-    if (r->len) qsort(r->at, r->len, sizeof *r->at, range_compare);
-    for (size_t i = 0; i < r->len; i++) {
-        if (out.len && r->at[i].first <= out.at[out.len - 1].last + 1) {
-            if (r->at[i].last > out.at[out.len - 1].last) out.at[out.len - 1].last = r->at[i].last;
-        } else vec_push(p->arena, &out, r->at[i]);
-    }
-    return out;
-}
-
-static Ranges ranges_invert(Parser *p, const Ranges *r) {
-    Ranges tidy = ranges_tidy(p, r), out = {0};
-    int32_t next = 0;
-    for (size_t i = 0; i < tidy.len; i++) {
-        if (tidy.at[i].first > next) range_put(p, &out, next, tidy.at[i].first - 1);
-        next = tidy.at[i].last + 1;
-    }
-    if (next <= LAST_CODE) range_put(p, &out, next, LAST_CODE);
-    return out;
+static bool ranges_node(Parser *p, const CodeRanges *r, GrammarNode *out) {
+    *out = code_ranges_node(p->g, r, p->in_json);
+    return *out >= 0 || refuse(p, "a class that no character is in,");
 }
 
 // ---- characters as bytes
 
 static GrammarNode hex_digit(Grammar *g) {
     return grammar_alt(g, (GrammarNode[]){grammar_byte_range(g, '0', '9'), grammar_byte_range(g, 'a', 'f'), grammar_byte_range(g, 'A', 'F')}, 3);
-}
-
-// How a JSON string writes what may not stand in it as it is.
-static GrammarNode json_escape(Grammar *g, int32_t code) {
-    static const struct { int32_t code; const char *escape; } rows[] = {
-        {'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"}, {'\f', "\\f"}, {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}};
-    char text[8] = "\\u00";
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].code == code) return grammar_text(g, text_of(rows[i].escape));
-    text[4] = "0123456789abcdef"[code >> 4 & 15];
-    text[5] = "0123456789abcdef"[code & 15];
-    return grammar_text(g, text_of(text));
-}
-
-static bool needs_escape(int32_t code) {
-    return code < 0x20 || code == '"' || code == '\\';
-}
-
-static bool ranges_node(Parser *p, const Ranges *r, GrammarNode *out) {
-    Ranges tidy = ranges_tidy(p, r);
-    VEC(GrammarNode) nodes = {0};
-    for (size_t i = 0; i < tidy.len; i++) {
-        int32_t first = tidy.at[i].first;
-        for (int32_t code = first; p->in_json && code <= tidy.at[i].last && code <= '\\'; code++) {
-            if (!needs_escape(code)) continue;
-            if (first < code) vec_push(p->arena, &nodes, grammar_code_points(p->g, first, code - 1));
-            vec_push(p->arena, &nodes, json_escape(p->g, code));
-            first = code + 1;
-        }
-        GrammarNode rest = first <= tidy.at[i].last ? grammar_code_points(p->g, first, tidy.at[i].last) : -1;
-        if (rest >= 0) vec_push(p->arena, &nodes, rest);
-    }
-    if (nodes.len == 0) return refuse(p, "a class that no character is in,");
-    *out = grammar_alt(p->g, nodes.at, (int)nodes.len);
-    return true;
 }
 
 GrammarNode pattern_json_character(Grammar *g) {
@@ -146,25 +85,25 @@ static bool hex_take(Parser *p, int digits, int32_t *code) {
     return *code < 0xD800 || *code > 0xDFFF || refuse(p, "half of a surrogate pair");
 }
 
-static void shorthand_put(Parser *p, char letter, Ranges *r) {
-    Ranges own = {0};
+static void shorthand_put(Parser *p, char letter, CodeRanges *r) {
+    CodeRanges own = {0};
     switch (letter | 0x20) {
     case 'd': range_put(p, &own, '0', '9'); break;
     case 'w':
         range_put(p, &own, '0', '9'), range_put(p, &own, 'A', 'Z'), range_put(p, &own, '_', '_'), range_put(p, &own, 'a', 'z');
         break;
     default: {
-        static const Range spaces[] = {{9, 13}, {32, 32}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+        static const CodeRange spaces[] = {{9, 13}, {32, 32}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
                                        {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
         for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) vec_push(p->arena, &own, spaces[i]);
     }
     }
-    if (letter < 'a') own = ranges_invert(p, &own);
+    if (letter < 'a') own = code_ranges_invert(p->arena, &own);
     for (size_t i = 0; i < own.len; i++) vec_push(p->arena, r, own.at[i]);
 }
 
 // Behind a backslash. *single gets the character where it is one; else −1.
-static bool escape_take(Parser *p, bool in_class, Ranges *r, int32_t *single) {
+static bool escape_take(Parser *p, bool in_class, CodeRanges *r, int32_t *single) {
     char c = peek(p);
     static const char letters[] = "tnrfv", values[] = "\t\n\r\f\v";
     *single = -1;
@@ -198,7 +137,7 @@ static bool character_take(Parser *p, int32_t *code) {
     return true;
 }
 
-static bool class_entry(Parser *p, Ranges *r, int32_t *single) {
+static bool class_entry(Parser *p, CodeRanges *r, int32_t *single) {
     if (take(p, '\\')) return escape_take(p, true, r, single);
     TRY(character_take(p, single));
     range_put(p, r, *single, *single);
@@ -206,7 +145,7 @@ static bool class_entry(Parser *p, Ranges *r, int32_t *single) {
 }
 
 static bool class_take(Parser *p, GrammarNode *out) {
-    Ranges r = {0};
+    CodeRanges r = {0};
     bool is_inverted = take(p, '^');
     while (!is_over(p) && peek(p) != ']') {
         int32_t first, last;
@@ -218,7 +157,7 @@ static bool class_take(Parser *p, GrammarNode *out) {
         range_put(p, &r, first, last);
     }
     if (!take(p, ']')) return refuse(p, "a class without its ]");
-    if (is_inverted) r = ranges_invert(p, &r);
+    if (is_inverted) r = code_ranges_invert(p->arena, &r);
     return ranges_node(p, &r, out);
 }
 
@@ -237,7 +176,7 @@ static bool group_take(Parser *p, GrammarNode *out) {
 }
 
 static bool atom_take(Parser *p, GrammarNode *out) {
-    Ranges r = {0};
+    CodeRanges r = {0};
     int32_t code;
     char c = peek(p);
     if (strchr("*+?{}", c)) return refuse(p, "a repetition of nothing");
@@ -245,9 +184,9 @@ static bool atom_take(Parser *p, GrammarNode *out) {
     if (take(p, '(')) return group_take(p, out);
     if (take(p, '[')) return class_take(p, out);
     if (take(p, '.')) {
-        Ranges ends = {0};
+        CodeRanges ends = {0};
         range_put(p, &ends, '\n', '\n'), range_put(p, &ends, '\r', '\r'), range_put(p, &ends, 0x2028, 0x2029);
-        r = ranges_invert(p, &ends);
+        r = code_ranges_invert(p->arena, &ends);
         return ranges_node(p, &r, out);
     }
     if (take(p, '\\')) {
@@ -304,7 +243,7 @@ static bool sequence_take(Parser *p, GrammarNode *out) {
 
 // Anything, where the pattern has no anchor.
 static GrammarNode anything(Parser *p) {
-    Ranges all = {0};
+    CodeRanges all = {0};
     GrammarNode one, many;
     Error ignored;
     range_put(p, &all, 0, LAST_CODE);

@@ -320,6 +320,27 @@ def test_answers_are_held_to_a_schema():
     assert plain.strip() not in ("yes", "no")                        # no mask stays in the slot
 
 
+def test_answers_are_held_to_a_grammar():
+    s = story_server()
+    grammar = "root ::= line{2,3}  # a few lines\nline ::= \"- \" [A-Z] [a-z]{2,8} (\", \" [0-9]+){0,2} \"\\n\""
+    fits = re.compile(r"(- [A-Z][a-z]{2,8}(, [0-9]+){0,2}\n){2,3}")
+    hot = {"temperature": 1.5, "top_k": 0, "min_p": 0, "top_p": 1, "max_tokens": 200}
+    for seed in range(3):
+        chat = {"messages": HI, "grammar": grammar, "seed": seed, **hot}
+        reply = s.fine(CHAT, chat)["choices"][0]
+        assert fits.fullmatch(reply["message"]["content"]) and reply["finish_reason"] == "stop", reply
+        parts = [c["choices"][0]["delta"].get("content") or "" for c in s.events(CHAT, chat)]
+        assert "".join(parts) == reply["message"]["content"]
+        text = {"prompt": "A list:\n", "grammar": grammar, "seed": seed, "n": 2, **hot}
+        choices = s.fine(COMPLETIONS, text)["choices"]
+        assert all(fits.fullmatch(c["text"]) for c in choices), choices
+        assert s.fine(COMPLETIONS, text)["choices"] == choices
+    said = message("hermes", "hermes", grammar="root ::= \"4\" [0-9]{1,2} \"km\"")     # thinking is free
+    assert said["message"]["reasoning_content"] and re.fullmatch("4[0-9]{1,2}km", said["message"]["content"].strip()), said
+    free = {"messages": HI, "max_tokens": 8, "temperature": 0}
+    assert s.fine(CHAT, {**free, "grammar": "", "response_format": {"type": "text"}})["choices"] == s.fine(CHAT, free)["choices"]
+
+
 def test_calls_are_held_to_their_schema():                           # B45
     s = story_server()
     for choice, names in (("required", {"weather", "time"}), ({"type": "function", "function": {"name": "time"}}, {"time"})):
@@ -357,7 +378,13 @@ def test_what_cannot_be_held_to_is_refused():                        # B47, B48
     for wrong, param in (({"type": "json_schema"}, "response_format.json_schema.schema"), ({"type": "json_schema", "json_schema": {}}, "response_format.json_schema.schema"), ({"type": "xml"}, "response_format.type"), (5, "response_format"),
                          ({"type": "regex", "pattern": "("}, "response_format.pattern"), ({"type": "regex", "pattern": 5}, "response_format.pattern")):
         s.refused(CHAT, {"messages": HI, "response_format": wrong}, 400, param)
-    s.refused(CHAT, {"messages": HI, "grammar": "root ::= \"x\""}, 400, "grammar")
+    for grammar, text in (("root ::= \"x\"\nroot ::= \"y\"", "line 2, column 1: the rule \"root\" is defined twice"), ("root ::= [z-a]", "line 1, column 11: "),
+                          ("root ::= root \"x\" | \"y\"", "begins with itself"), ("root ::= other", "\"other\" is not defined"), (5, "string")):
+        for path, ask in ((CHAT, {"messages": HI}), (COMPLETIONS, {"prompt": "x"})):
+            s.refused(path, {**ask, "grammar": grammar}, 400, "grammar", text=text)
+    s.refused(COMPLETIONS, {"prompt": "x", "regex": "a", "grammar": "root ::= \"x\""}, 400, "grammar", text="beside regex")
+    s.refused(COMPLETIONS, {"prompt": "x", "json_schema": {}, "response_format": {"type": "json_object"}}, 400, "json_schema")
+    s.refused(CHAT, {"messages": HI, "tools": TOOLS, "tool_choice": "required", "grammar": "root ::= \"x\""}, 400, "grammar")
     s.refused(CHAT, {"messages": HI, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"pattern": "("}}}}}],
                      "tool_choice": "required"}, 400, "tools[0].function.parameters.properties.a.pattern")
     digits = s.fine(CHAT, {**schema({"type": "string", "pattern": "^\\d{3}\\w\\s$"}), "seed": 1})["choices"][0]["message"]["content"]

@@ -1,4 +1,4 @@
-// test_constraint: grammars from patterns and JSON schemas, what they let through, and masks over a vocabulary.
+// test_constraint: grammars from patterns, JSON schemas and GBNF, what they let through, and masks over a vocabulary.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "base/os.h"
 #include "text/constraint.h"
+#include "text/gbnf.h"
 #include "text/json_schema.h"
 #include "text/pattern.h"
 #include "unit/made_vocabulary.h"
@@ -217,6 +218,140 @@ static void large_counts_stay_small(void **state) {
     arena_destroy(arena);
 }
 
+// ---- grammars in text
+
+static const Row grammars[] = {
+    {"root ::= \"abc\"", {"abc"}, {"", "ab", "abcd"}},
+    {"root ::= \"a\" | \"b\" \"c\"* |", {"", "a", "b", "bccc"}, {"ab", "c", "bca"}},
+    {"# first\nroot   ::=  item (\",\" item)* # behind\r\n\n item ::= [0-9]+ | \"x\"\n# last", {"1", "22,x,3", "x"}, {"", ",", "1,", "y"}},
+    {"root ::= \"\\x41\\u00e9\\U0001F638\\n\\t\\r\\\\\\\"\\[\\]\"", {"Aé😸\n\t\r\\\"[]"}, {"Aé😸"}},
+    {"root ::= [a-cX\\]\\x2d]{2}", {"ab", "X]", "-c"}, {"a", "abc", "dd"}},
+    {"root ::= [^a-c\\n]", {"d", "é", "😸", "]"}, {"a", "\n", "", "dd"}},
+    {"root ::= [a-] [-a] [é-ü]", {"--é", "aaü", "-aë"}, {"b-é", "--e"}},
+    {"root ::= . \"x\"", {"ax", "éx", "\nx", "😸x"}, {"x", "aax"}},
+    {"root ::= \"a\"? \"b\"+ \"c\"{2} \"d\"{1,} \"e\" { 0 , 2 }", {"abccd", "bbccdde", "abccdee"}, {"accd", "abcd", "abcc", "abccdeee"}},
+    {"root ::= (\"a\" | (\n \"b\"\n | \"c\" # here\n) )* \"!\"", {"!", "abcab!"}, {"", "ab"}},
+    {"root ::= a-1 | A_2\na-1 ::= A_2 \"x\"\nA_2 ::= \"y\"", {"y", "yx"}, {"x"}},
+    {"root ::=\n  \"(\" root \")\" |\n  \"\"", {"", "()", "((()))"}, {"(", "())"}},
+    {"root ::= many{3}\nmany ::= \"a\"*", {"", "aaaaaaa"}, {"b"}},
+    {"root ::= \"a\"{0} \"b\"{0,0} \"c\"", {"c"}, {"ac", "bc"}},
+    {"root ::= value\nvalue ::= (object | string) ws\nobject ::= \"{\" ws ( string \":\" ws value (\",\" ws string \":\" ws value)* )? \"}\" ws\n"
+     "string ::= \"\\\"\" ([^\"\\\\\\x7F\\x00-\\x1F] | \"\\\\\" ([\"\\\\bfnrt] | \"u\" [0-9a-fA-F]{4}))* \"\\\"\" ws\nws ::= | \" \" | \"\\n\" [ \\t]{0,20}",
+     {"{}", "{\"a\": {\"b\":\"\\u00e9\"},\n  \"c\": \"d\" }", "\"x\""}, {"{", "{\"a\"}", "{\"a\":1}", "\"\\x\""}},
+};
+
+typedef struct Place { const char *source, *place, *why; } Place;
+static const Place bad_grammars[] = {
+    {"", "line 1, column 1:", "no rule called root"},
+    {"a ::= \"x\"\n", "line 2, column 1:", "no rule called root"},
+    {"root ::= \"x\"\n\n  é", "line 3, column 3:", "name of a rule is expected"},
+    {"root ::= \"é\" other", "line 1, column 14:", "\"other\" is not defined"},
+    {"root ::= \"x\"\nroot ::= \"y\"", "line 2, column 1:", "defined twice"},
+    {"root := \"x\"", "line 1, column 7:", "::= is expected"},
+    {"root ::= \"x\" )", "line 1, column 14:", "nothing that a rule is made of"},
+    {"root ::= <think>", "line 1, column 10:", "nothing that a rule is made of"},
+    {"root ::= \"x\"\n\"y\"", "line 2, column 1:", "name of a rule is expected"},
+    {"root ::= \"x\" | (\"y\"\n", "line 1, column 16:", "group without its )"},
+    {"root ::= \"x\n\"", "line 1, column 10:", "without its closing"},
+    {"root ::= [a-z", "line 1, column 10:", "without its ]"},
+    {"root ::= [z-a]", "line 1, column 11:", "ends before it begins"},
+    {"root ::= []", "line 1, column 10:", "no character is in"},
+    {"root ::= [^\\x00-\\U0010FFFF]", "line 1, column 10:", "no character is in"},
+    {"root ::= \"a\\q\"", "line 1, column 13:", "unknown escape"},
+    {"root ::= \"a\\", "line 1, column 13:", "unknown escape"},
+    {"root ::= \"\\x4\"", "line 1, column 14:", "too few digits"},
+    {"root ::= \"\\ud800\"", "line 1, column 17:", "no character"},
+    {"root ::= \"\\U00110000\"", "line 1, column 21:", "no character"},
+    {"root ::= \"\xff\"", "line 1, column 11:", "no character"},
+    {"root ::= * \"a\"", "line 1, column 10:", "nothing that a rule is made of"},
+    {"root ::= \"a\"{", "line 1, column 14:", "count is expected"},
+    {"root ::= \"a\"{2", "line 1, column 15:", "} is expected"},
+    {"root ::= \"a\"{3,2}", "line 1, column 13:", "at least more than at most"},
+    {"root ::= \"a\"{99999999999}", "line 1, column 14:", "too large"},
+    {"root ::= (\"a\"*){5000}", "line 1, column 16:", "repeated at most 1000 times"},
+    {"root ::= root \"a\" | \"b\"", "line 1, column 10:", "\"root\" begins with itself"},
+    {"root ::= a\na ::= \" \"* b \"x\"\nb ::= a | \"c\"", "line 3, column 7:", "\"a\" begins with itself"},
+    {"root ::= \"x\"\nlost ::= (lost | \"y\")? \"z\"", "line 2, column 11:", "\"lost\" begins with itself"},
+    {"root ::= \"a\" root", "line 1, column 1:", "\"root\" never ends"},
+    {"root ::= \"a\" | b\nb ::= \"x\" c\nc ::= \"y\" b{2}", "line 2, column 1:", "\"b\" never ends"},
+};
+
+static bool gbnf_of(Grammar *g, Text source, GrammarNode *root, Error *err) {
+    *err = (Error){0};
+    return gbnf_parse(g, source, root, err);
+}
+
+static void grammars_in_text_fit(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++) {
+        Arena *arena = arena_create();
+        Grammar *g = grammar_create(arena);
+        GrammarNode root;
+        Error err;
+        if (!gbnf_of(g, text_of(grammars[i].source), &root, &err)) fail_msg("%s: %s", grammars[i].source, err.text);
+        texts_check(g, root, &grammars[i]);
+        arena_destroy(arena);
+    }
+}
+
+static void grammars_in_text_are_refused_by_place(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof bad_grammars / sizeof *bad_grammars; i++) {
+        const Place *p = &bad_grammars[i];
+        Arena *arena = arena_create();
+        GrammarNode root;
+        Error err;
+        if (gbnf_of(grammar_create(arena), text_of(p->source), &root, &err)) fail_msg("%s must be refused", p->source);
+        assert_int_equal(err.code, LATHE_BAD_REQUEST);
+        bool ok = strncmp(err.text, p->place, strlen(p->place)) == 0 && strstr(err.text, p->why);
+        if (!ok) fail_msg("%s: %s", p->source, err.text);
+        arena_destroy(arena);
+    }
+}
+
+// n times `open`, the middle, n times `close`.
+static const char *nested(Arena *arena, const char *open, const char *middle, const char *close, int n) {
+    TextBuilder b = builder(arena);
+    for (int i = 0; i < n; i++) builder_cstring(&b, open);
+    builder_cstring(&b, middle);
+    for (int i = 0; i < n; i++) builder_cstring(&b, close);
+    return builder_cstr(&b);
+}
+
+static void grammars_in_text_have_limits(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    GrammarNode root;
+    Error err;
+    for (int n = GBNF_GROUPS_MAX; n <= GBNF_GROUPS_MAX + 1; n++)
+        assert_int_equal(gbnf_of(grammar_create(arena), text_of(arena_printf(arena, "root ::= %s", nested(arena, "(", "\"a\"", ")", n))), &root, &err),
+                         n == GBNF_GROUPS_MAX);
+    assert_non_null(strstr(err.text, "line 1, column 110: groups nested too deep"));
+    static const int chains[] = {300, GBNF_STEPS_MAX};
+    for (size_t k = 0; k < 2; k++) {
+        TextBuilder b = builder(arena);
+        for (int i = 0; i < chains[k]; i++) builder_printf(&b, "r%d ::= r%d\n", i, i + 1);
+        builder_printf(&b, "r%d ::= \"end\"\nroot ::= r0", chains[k]);
+        Grammar *g = grammar_create(arena);
+        assert_int_equal(gbnf_of(g, builder_view(&b), &root, &err), k == 0);
+        if (k == 0) assert_true(constraint_accepts(g, root, text_of("end")));
+        else assert_non_null(strstr(err.text, "too deep"));
+    }
+    TextBuilder b = builder(arena);
+    builder_cstring(&b, "root ::= \"x\"\n");
+    for (int i = 0; i <= GBNF_RULES_MAX; i++) builder_printf(&b, "r%d ::= \"y\"\n", i);
+    assert_false(gbnf_of(grammar_create(arena), builder_view(&b), &root, &err));
+    assert_non_null(strstr(err.text, "too many rules"));
+    assert_false(gbnf_of(grammar_create(arena), text_of(arena_printf(arena, "root ::= %s", nested(arena, "[^a]", "", "", 100000))), &root, &err));
+    assert_non_null(strstr(err.text, "too large"));
+    Grammar *g = grammar_create(arena);
+    assert_true(gbnf_of(g, text_of("root ::= pair{99999,100000}\npair ::= \"a\" | \"b\""), &root, &err));
+    assert_in_range(g->len, 1, 20);      // counts are numbers, not copies
+    const char *text = nested(arena, "ab", "", "", 50000);
+    for (size_t n = 99998; n <= 100000; n++) assert_int_equal(constraint_accepts(g, root, (Text){text, n}), n >= 99999);
+    arena_destroy(arena);
+}
+
 // ---- masks
 
 static const Token tokens[] = {{"ab", 1, 0}, {"12", 1, 0}, {"1\"", 1, 0}, {"\"a", 1, 0}, {"é", 1, 0}, {"<|end|>", 3, 0}};
@@ -289,6 +424,9 @@ int main(void) {
         cmocka_unit_test(schemas_are_refused_by_path),
         cmocka_unit_test(deep_schemas_are_refused),
         cmocka_unit_test(large_counts_stay_small),
+        cmocka_unit_test(grammars_in_text_fit),
+        cmocka_unit_test(grammars_in_text_are_refused_by_place),
+        cmocka_unit_test(grammars_in_text_have_limits),
         cmocka_unit_test(masks_allow_what_goes_on),
     };
     return cmocka_run_group_tests_name("constraint", tests, NULL, NULL);
