@@ -146,6 +146,21 @@ static json_t *kwargs_make(const Fields *f) {
     return kwargs;
 }
 
+// Their budget, or the server's; disabled is none at all.
+static bool thinking_budget_of(Exchange *x, const Fields *f, int64_t *budget) {
+    const json_t *thinking = f->at[FIELD_thinking], *type = json_object_get(thinking, "type"), *given = json_object_get(thinking, "budget_tokens");
+    bool is_disabled = json_is_word(type, "disabled");
+    *budget = is_disabled ? 0 : server_of(x)->thinking_budget;
+    if (!thinking) return true;
+    if (!json_is_word(type, "enabled") && !json_is_word(type, "adaptive") && !is_disabled)
+        return refuse(x, 400, "invalid_value", "thinking.type", "thinking.type must be \"enabled\", \"adaptive\" or \"disabled\"");
+    if (!given || json_is_null(given) || is_disabled) return true;
+    if (!json_is_integer(given) || json_integer_value(given) < 0 || json_integer_value(given) > INT32_MAX)
+        return refuse(x, 400, "invalid_value", "thinking.budget_tokens", "thinking.budget_tokens must be a whole number of at least 0");
+    *budget = json_integer_value(given);
+    return true;
+}
+
 // ---- answers
 
 typedef struct BlockState {
@@ -276,7 +291,8 @@ static const Wire messages_wire = {"msg_", messages_begin, messages_news, messag
 void endpoint_messages(Exchange *x) {
     Fields fields;
     if (!fields_read(x, model_vocab_size(server_of(x)->loaded.model), &fields)) return;
-    json_t *messages = messages_make(x, &fields);
+    int64_t budget;
+    json_t *messages = thinking_budget_of(x, &fields, &budget) ? messages_make(x, &fields) : NULL;
     if (!messages) {
         fields_free(&fields);
         return;
@@ -286,7 +302,7 @@ void endpoint_messages(Exchange *x) {
                             choice_make(fields.at[FIELD_tool_choice]), "kwargs", kwargs_make(&fields));
     json_object_set_new(fields.body, "", own);
     ChatRequest request = {.wire = &messages_wire, .messages = messages, .tools = json_object_get(own, "tools"),
-                           .kwargs = json_object_get(own, "kwargs"), .wire_state = arena_new(x->arena, sizeof(BlockState))};
+                           .kwargs = json_object_get(own, "kwargs"), .thinking_budget = budget, .wire_state = arena_new(x->arena, sizeof(BlockState))};
     const json_t *choice = json_object_get(own, "choice");
     if (fields.at[FIELD_tool_choice]) request.tool_choice = choice;
     chat_request_answer(x, &fields, &request);

@@ -56,10 +56,19 @@ static bool tools_check(Exchange *x, const ChatRequest *r) {
 
 // ---- the prompt
 
-static bool prompt_make(Exchange *x, const ChatRequest *r, const json_t *tools, TokenIds *ids, Text *prompt) {
+// Where nothing may be thought, the template is told so, unless the request told it something.
+static const json_t *kwargs_of(Fields *fields, const ChatRequest *r) {
+    if (r->thinking_budget != 0 || json_object_get(r->kwargs, "enable_thinking")) return r->kwargs;
+    json_t *more = r->kwargs ? json_deep_copy(r->kwargs) : json_object();
+    json_object_set_new(more, "enable_thinking", json_false());
+    json_object_set_new(fields->body, " kwargs", more);      // lives and dies with the body
+    return more;
+}
+
+static bool prompt_make(Exchange *x, const ChatRequest *r, const json_t *tools, const json_t *kwargs, TokenIds *ids, Text *prompt) {
     const Server *server = server_of(x);
     Error err = {0};
-    if (!chat_form_encode(server->form, server->tokenizer, x->arena, r->messages, tools, r->kwargs, ids, prompt, &err))
+    if (!chat_form_encode(server->form, server->tokenizer, x->arena, r->messages, tools, kwargs, ids, prompt, &err))
         return refuse(x, err.code == LATHE_BAD_REQUEST ? 400 : 500, "template_error", "messages", "%s", err.text);
     bos_add(server->tokenizer, x->arena, ids);
     return true;
@@ -72,8 +81,8 @@ void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
     TokenIds ids = {0};
     Text prompt = {"", 0};
     GenerationSetup setup = {.wire = r->wire, .prompts = &ids, .n_prompts = 1, .format = &server->format, .tools = tools,
-                             .wire_state = r->wire_state};
-    if (!tools_check(x, r) || !prompt_make(x, r, tools, &ids, &prompt)) {
+                             .thinking_budget = r->thinking_budget, .wire_state = r->wire_state};
+    if (!tools_check(x, r) || !prompt_make(x, r, tools, kwargs_of(fields, r), &ids, &prompt)) {
         fields_free(fields);
         return;
     }

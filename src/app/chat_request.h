@@ -11,6 +11,7 @@ typedef struct ChatRequest {
     const json_t *tool_choice;           // "none", "auto", "required", {"function": {"name"}}, or NULL
     const json_t *kwargs;                // more variables for the template, or NULL
     const json_t *response_format;       // or NULL
+    int64_t thinking_budget;             // most tokens of thinking; < 0: no limit
     void *wire_state;
 } ChatRequest;
 

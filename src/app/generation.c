@@ -140,6 +140,14 @@ static ReplyScanner *scanner_make(const Generation *g, const GenerationSetup *se
     return is_of_use ? reply_scanner_create(g->x->arena, setup->format, setup->tools, setup->thinks_first) : NULL;
 }
 
+static bool thinking_limit(const Generation *g, const GenerationSetup *setup, JobAsk *ask) {
+    Error err = {0};
+    if (!setup->format || !setup->format->thinking || setup->thinking_budget < 0) return true;
+    return thinking_budget_create(&ask->thinking, g->x->arena, g->server->tokenizer, setup->format->thinking, setup->thinks_first,
+                                  setup->thinking_budget, &err) ||
+           refuse(g->x, 400, "unsupported_parameter", "thinking_budget_tokens", "%s", err.text);
+}
+
 bool generation_begin(Generation **out, Exchange *x, Fields *fields, const GenerationSetup *setup) {
     Arena *arena = x->arena;
     Generation *g = arena_new(arena, sizeof *g);
@@ -161,7 +169,8 @@ bool generation_begin(Generation **out, Exchange *x, Fields *fields, const Gener
         own.prompt = setup->prompts[i / g->answers].at;
         own.n_prompt = (int64_t)setup->prompts[i / g->answers].len;
         own.sampling.seed += (uint64_t)(i % g->answers);
-        if (setup->grammar.grammar && setup->grammar.root >= 0)
+        ok = thinking_limit(g, setup, &own);
+        if (ok && setup->grammar.grammar && setup->grammar.root >= 0)
             own.constraint = constraint_create(setup->grammar.grammar, setup->grammar.root, g->server->token_order);
         job_begin(&g->jobs[i], g->server->tokenizer, &own);
         g->choices[i] = (Choice){.job = &g->jobs[i], .scanner = scanner_make(g, setup)};

@@ -66,6 +66,7 @@ typedef struct GenerationSetup {
     const ReplyFormat *format;       // how answers are cut into parts; NULL: all is content
     const json_t *tools;             // in OpenAI's form, part of the fields' body or on its own
     bool thinks_first;               // the prompt opened the thinking
+    int64_t thinking_budget;         // most tokens of thinking, where format has any; < 0: no limit
     AnswerGrammar grammar;           // what each answer must look like; a NULL grammar: anything
     void *wire_state;
 } GenerationSetup;

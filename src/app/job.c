@@ -88,6 +88,35 @@ size_t job_tokens_out(const Job *job) {
     return n;
 }
 
+// ---- which tokens may come
+
+static const uint8_t *mask_of_one(Job *job, int32_t token) {
+    size_t n = (size_t)tokenizer_vocabulary_size(job->tokenizer);
+    if (!job->only) job->only = memset(arena_new(job->scratch, n), 0, n);
+    job->only[job->only_id] = 0;
+    job->only[token] = 1;
+    job->only_id = token;
+    return job->only;
+}
+
+JobEnd job_mask(Job *job, const uint8_t **mask, Error *err) {
+    int32_t forced = job->ask.thinking ? thinking_budget_forced(job->ask.thinking) : -1;
+    *mask = forced >= 0 ? mask_of_one(job, forced) : NULL;
+    if (forced >= 0 || !job->ask.constraint) return JOB_RUNS;
+    ConstraintState state = constraint_mask(job->ask.constraint, mask);
+    if (state == CONSTRAINT_DONE) return JOB_END;
+    if (state == CONSTRAINT_OPEN) return JOB_RUNS;
+    (void)!fail(err, LATHE_BAD_REQUEST, "the answer cannot go on as it must: no token fits, or it can be read in too many ways at once");
+    return JOB_FAILED;
+}
+
+void job_follow(Job *job, int32_t token) {
+    if (job->ask.constraint) constraint_take(job->ask.constraint, token);
+    if (job->ask.thinking) thinking_budget_take(job->ask.thinking, token);
+}
+
+// ---- a token
+
 JobEnd job_take(Job *job, int32_t token, const float *logits, int64_t vocab) {
     job->generated_tokens++;
     if (tokenizer_is_end(job->tokenizer, token) && !job->ask.ignores_end) return JOB_END;

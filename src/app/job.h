@@ -14,6 +14,7 @@
 #include "models/generate.h"
 #include "text/constraint.h"
 #include "text/stream_decoder.h"
+#include "text/thinking_budget.h"
 #include "text/tokenizer.h"
 
 typedef enum JobEnd {
@@ -40,6 +41,7 @@ typedef struct JobAsk {
     const Text *shown_specials;       // special tokens whose text is part of the answer
     size_t n_shown_specials;
     Constraint *constraint;           // what the answer must look like, or NULL; the job owns it
+    ThinkingBudget *thinking;         // ends the thinking, or NULL
     bool ignores_end;                 // end tokens do not end the answer
     uint64_t deadline_us;             // 0: none
     int fd;                           // the asker's socket, to notice that it went away; −1: none
@@ -71,6 +73,8 @@ struct Job {
     TextBuilder characters;
     Arena *scratch;
     size_t decoded;                   // bytes of text behind the last token
+    uint8_t *only;                    // [vocabulary]: allows only_id; NULL: not needed yet
+    int32_t only_id;
 
     // behind the lock
     Arena *arena;                     // of what follows; only the engine's thread allocates on it
@@ -89,6 +93,11 @@ void job_free(Job *job);              // after scheduler_finish, or where it was
 // The engine's thread: takes a drawn token, whose row of logits (vocab of them; NULL where ask.n_top is −1) it was drawn
 // from; returns what this does to the job. Call under the lock.
 JobEnd job_take(Job *job, int32_t token, const float *logits, int64_t vocab);
+// The engine's thread: which tokens may come next. JOB_RUNS: those of *mask ([vocabulary], 0 forbids), or any where it is
+// NULL. Else the answer is complete, or cannot go on, and *err says why.
+JobEnd job_mask(Job *job, const uint8_t **mask, Error *err);
+// A drawn token moves on what the masks depend on. Not under the lock.
+void job_follow(Job *job, int32_t token);
 // What was held back, when the job has ended. Call under the lock.
 void job_flush(Job *job);
 // How many tokens, from the first on, lie in the text that is out.

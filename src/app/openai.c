@@ -189,6 +189,11 @@ static json_t *chat_whole(Generation *g) {
 static const Wire chat_wire = {"chatcmpl-", chat_begin, chat_news, chat_end, chat_finish, chat_whole, stream_failed,
                                ": keep-alive\n\n"};
 
+// Under either of its names.
+static int64_t thinking_budget_of(const Server *server, const Fields *f) {
+    return field_int(f, FIELD_thinking_budget, field_int(f, FIELD_reasoning_budget, server->thinking_budget));
+}
+
 void endpoint_chat(Exchange *x) {
     Server *server = server_of(x);
     Fields fields;
@@ -196,7 +201,7 @@ void endpoint_chat(Exchange *x) {
     messages_translate(json_object_get(fields.body, "messages"));
     ChatRequest request = {.wire = &chat_wire, .messages = fields.at[FIELD_messages], .tools = fields.at[FIELD_tools],
                            .tool_choice = fields.at[FIELD_tool_choice], .kwargs = fields.at[FIELD_template_kwargs],
-                           .response_format = fields.at[FIELD_response_format]};
+                           .response_format = fields.at[FIELD_response_format], .thinking_budget = thinking_budget_of(server, &fields)};
     chat_request_answer(x, &fields, &request);
 }
 

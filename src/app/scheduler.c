@@ -173,16 +173,12 @@ static void slots_fill(Scheduler *s) {
 
 // ---- generation
 
-// What the constraint lets come next. JOB_RUNS: go on.
+// What the job lets come next. JOB_RUNS: go on.
 static JobEnd mask_set(Slot *slot, Error *err) {
     const uint8_t *mask;
-    if (!slot->job->ask.constraint) return JOB_RUNS;
-    ConstraintState state = constraint_mask(slot->job->ask.constraint, &mask);
-    if (state == CONSTRAINT_DONE) return JOB_END;
-    session_set_allowed(slot->session, mask);
-    if (state == CONSTRAINT_OPEN) return JOB_RUNS;
-    (void)!fail(err, LATHE_BAD_REQUEST, "the answer cannot go on as it must: no token fits, or it can be read in too many ways at once");
-    return JOB_FAILED;
+    JobEnd end = job_mask(slot->job, &mask, err);
+    if (end == JOB_RUNS) session_set_allowed(slot->session, mask);
+    return end;
 }
 
 static void token_take(Scheduler *s, Slot *slot, int row, int32_t token, const Error *error) {
@@ -193,7 +189,7 @@ static void token_take(Scheduler *s, Slot *slot, int row, int32_t token, const E
         model_logits(model, row, s->logits);
         logits = s->logits;
     }
-    if (token >= 0 && job->ask.constraint) constraint_take(job->ask.constraint, token);
+    if (token >= 0) job_follow(job, token);
     pthread_mutex_lock(&s->lock);
     if (!job->first_us) job->first_us = time_us();
     JobEnd end = token < 0 ? JOB_FAILED : job_take(job, token, logits, model_vocab_size(model));

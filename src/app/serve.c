@@ -148,6 +148,7 @@ static bool server_open(Server *server, const Options *o, Error *err) {
     server->name = name_of(o->arena, &server->loaded);
     server->sampling = sampling_from(o);
     server->most_tokens = option_int(o, OPTION_n_tokens);
+    server->thinking_budget = option_int(o, OPTION_reasoning_budget);
     server->keep_alive_s = option_real(o, OPTION_keep_alive);
     server->timeout_s = (double)option_int(o, OPTION_timeout);
     server->started = time(NULL);
