@@ -57,24 +57,25 @@ static bool gbnf_make(Make *m, GrammarNode *out) {
     return gbnf_parse(m->g, json_view(m->form->gbnf), out, &err) || refuse(m->x, 400, "invalid_grammar", "grammar", "grammar: %s", err.text);
 }
 
-static bool format_make(Make *m, const json_t *format, GrammarNode *out) {
+static bool format_make(Make *m, const json_t *format, const char *name, GrammarNode *out) {
     const json_t *type = json_object_get(format, "type"), *outer = json_object_get(format, "json_schema");
+    Arena *arena = m->x->arena;
     if (!json_is_object(format) || !json_is_string(type))
-        return refuse(m->x, 400, "invalid_type", "response_format", "response_format must be an object with a \"type\"");
+        return refuse(m->x, 400, "invalid_type", name, "%s must be an object with a \"type\"", name);
     if (json_is_word(type, "text")) return true;
-    if (json_is_word(type, "regex")) return pattern_make(m, json_object_get(format, "pattern"), "response_format.pattern", out);
+    if (json_is_word(type, "regex")) return pattern_make(m, json_object_get(format, "pattern"), arena_printf(arena, "%s.pattern", name), out);
     const json_t *inner = outer ? json_object_get(outer, "schema") : json_object_get(format, "schema");
-    bool is_outer = outer || (json_is_word(type, "json_schema") && !inner);
-    const char *name = is_outer ? "response_format.json_schema.schema" : "response_format.schema";
+    bool is_outer = outer || (json_is_word(type, "json_schema") && !inner && !m->form->format_name);
+    const char *place = arena_printf(arena, is_outer ? "%s.json_schema.schema" : "%s.schema", name);
     if (json_is_word(type, "json_object") && !inner) {
         *out = json_schema_any_object(m->g);
         return true;
     }
     if (!json_is_word(type, "json_object") && !json_is_word(type, "json_schema"))
-        return refuse(m->x, 400, "invalid_value", "response_format.type", "response_format.type is \"%.40s\": known are text, json_object, "
-                      "json_schema and regex", json_string_value(type));
-    if (!inner) return refuse(m->x, 400, "missing_required_parameter", name, "%s is missing", name);
-    return schema_make(m, inner, name, out);
+        return refuse(m->x, 400, "invalid_value", arena_printf(arena, "%s.type", name), "%s.type is \"%.40s\": known are text, json_object, "
+                      "json_schema and regex", name, json_string_value(type));
+    if (!inner) return refuse(m->x, 400, "missing_required_parameter", place, "%s is missing", place);
+    return schema_make(m, inner, place, out);
 }
 
 // ---- calls
@@ -224,8 +225,9 @@ static GrammarNode with_thinking(Make *m, GrammarNode root) {
 // At most one of the ways to say what an answer looks like; two would have to be held to at once.
 static bool answer_make(Make *m, const char **name, GrammarNode *out) {
     const AnswerForm *f = m->form;
+    const char *format = f->format_name ? f->format_name : "response_format";
     const struct { const char *name; bool is_given; } ways[] = {
-        {"response_format", f->response_format && !json_is_word(json_object_get(f->response_format, "type"), "text")},
+        {format, f->response_format && !json_is_word(json_object_get(f->response_format, "type"), "text")},
         {"json_schema", f->json_schema != NULL}, {"regex", f->regex != NULL}, {"grammar", json_view(f->gbnf).len > 0}};
     *name = NULL;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -233,7 +235,7 @@ static bool answer_make(Make *m, const char **name, GrammarNode *out) {
             return refuse(m->x, 400, "unsupported_parameter", ways[i].name, "%s cannot be held to beside %s", ways[i].name, *name);
         if (ways[i].is_given) *name = ways[i].name;
     }
-    if (f->response_format && !format_make(m, f->response_format, out)) return false;
+    if (f->response_format && !format_make(m, f->response_format, format, out)) return false;
     if (f->json_schema) return schema_make(m, f->json_schema, "json_schema", out);
     if (f->regex) return pattern_make(m, f->regex, "regex", out);
     return json_view(f->gbnf).len == 0 || gbnf_make(m, out);

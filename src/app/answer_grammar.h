@@ -15,6 +15,7 @@ typedef struct AnswerGrammar {
 
 typedef struct AnswerForm {
     const json_t *response_format;       // OpenAI's, or NULL
+    const char *format_name;             // what the request calls it; NULL: response_format
     const json_t *json_schema;           // a schema on its own, or NULL
     const json_t *regex;                 // a pattern that the whole answer fits, or NULL
     const json_t *gbnf;                  // a grammar in text, or NULL; an empty one asks for nothing

@@ -147,7 +147,7 @@ static json_t *kwargs_make(const Fields *f) {
 }
 
 // Their budget, or the server's; disabled is none at all.
-static bool thinking_budget_of(Exchange *x, const Fields *f, int64_t *budget) {
+static bool budget_read(Exchange *x, const Fields *f, int64_t *budget) {
     const json_t *thinking = f->at[FIELD_thinking], *type = json_object_get(thinking, "type"), *given = json_object_get(thinking, "budget_tokens");
     bool is_disabled = json_is_word(type, "disabled");
     *budget = is_disabled ? 0 : server_of(x)->thinking_budget;
@@ -292,7 +292,7 @@ void endpoint_messages(Exchange *x) {
     Fields fields;
     if (!fields_read(x, model_vocab_size(server_of(x)->loaded.model), &fields)) return;
     int64_t budget;
-    json_t *messages = thinking_budget_of(x, &fields, &budget) ? messages_make(x, &fields) : NULL;
+    json_t *messages = budget_read(x, &fields, &budget) ? messages_make(x, &fields) : NULL;
     if (!messages) {
         fields_free(&fields);
         return;

@@ -56,6 +56,10 @@ static bool tools_check(Exchange *x, const ChatRequest *r) {
 
 // ---- the prompt
 
+int64_t thinking_budget_of(const Server *server, const Fields *f) {
+    return field_int(f, FIELD_thinking_budget, field_int(f, FIELD_reasoning_budget, server->thinking_budget));
+}
+
 // Where nothing may be thought, the template is told so, unless the request told it something.
 static const json_t *kwargs_of(Fields *fields, const ChatRequest *r) {
     if (r->thinking_budget != 0 || json_object_get(r->kwargs, "enable_thinking")) return r->kwargs;
@@ -87,7 +91,7 @@ void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
         return;
     }
     setup.thinks_first = reply_format_is_open(&server->format, prompt);
-    AnswerForm form = {.response_format = r->response_format, .json_schema = fields->at[FIELD_json_schema],
+    AnswerForm form = {.response_format = r->response_format, .format_name = r->format_name, .json_schema = fields->at[FIELD_json_schema],
                        .regex = fields->at[FIELD_regex], .gbnf = fields->at[FIELD_grammar], .tools = tools, .tool_choice = r->tool_choice,
                        .thinks_first = setup.thinks_first, .may_think = true};
     if (!answer_grammar_make(x, &form, &setup.grammar)) {

@@ -11,9 +11,12 @@ typedef struct ChatRequest {
     const json_t *tool_choice;           // "none", "auto", "required", {"function": {"name"}}, or NULL
     const json_t *kwargs;                // more variables for the template, or NULL
     const json_t *response_format;       // or NULL
+    const char *format_name;             // what the request calls it; NULL: response_format
     int64_t thinking_budget;             // most tokens of thinking; < 0: no limit
     void *wire_state;
 } ChatRequest;
 
+// The request's budget, under either of its names, or the server's.
+int64_t thinking_budget_of(const Server *server, const Fields *fields);
 // Takes the fields over; sets the reply.
 void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *request);

@@ -66,7 +66,7 @@ static void biases_of(const Generation *g, JobAsk *ask) {
 static int64_t most_tokens_of(const Generation *g) {
     const Fields *f = &g->fields;
     if (is_given(f, FIELD_max_completion_tokens)) return field_int(f, FIELD_max_completion_tokens, 0);
-    return field_int(f, FIELD_max_tokens, g->server->most_tokens);
+    return field_int(f, FIELD_max_tokens, field_int(f, FIELD_max_output_tokens, g->server->most_tokens));
 }
 
 // −1: none are asked for.
@@ -84,7 +84,7 @@ static bool tops_of(const Generation *g, int *n_top) {
 static bool prompt_fits(const Generation *g, const TokenIds *prompt) {
     Exchange *x = g->x;
     long long context = model_context(g->server->loaded.model), n = (long long)prompt->len;
-    const char *param = is_given(&g->fields, FIELD_prompt) ? "prompt" : "messages";
+    const char *param = is_given(&g->fields, FIELD_prompt) ? "prompt" : is_given(&g->fields, FIELD_input) ? "input" : "messages";
     if (n == 0) return refuse(x, 400, "invalid_value", param, "%s is empty, and this model has no token to begin with", param);
     if (n < context || (n == context && most_tokens_of(g) == 0)) return true;
     json_t *error = error_object(400, "context_length_exceeded", param,
@@ -142,7 +142,7 @@ static ReplyScanner *scanner_make(const Generation *g, const GenerationSetup *se
 
 static bool thinking_limit(const Generation *g, const GenerationSetup *setup, JobAsk *ask) {
     Error err = {0};
-    if (!setup->format || !setup->format->thinking || setup->thinking_budget < 0) return true;
+    if (!setup->format || !setup->format->thinking) return true;
     return thinking_budget_create(&ask->thinking, g->x->arena, g->server->tokenizer, setup->format->thinking, setup->thinks_first,
                                   setup->thinking_budget, &err) ||
            refuse(g->x, 400, "unsupported_parameter", "thinking_budget_tokens", "%s", err.text);
@@ -356,14 +356,16 @@ const char *generation_finish_reason(const Choice *c) {
 
 // Tokens of the prompts once each, of the answers all; cached are those that no answer had to evaluate.
 json_t *generation_usage(const Generation *g) {
-    json_int_t prompt = 0, cached = 0, generated = 0;
+    json_int_t prompt = 0, cached = 0, generated = 0, thought = 0;
     for (int i = 0; i < g->n; i++) {
         const Job *job = &g->jobs[i];
         if (i % g->answers == 0) prompt += job->ask.n_prompt, cached += job->reused_tokens;
         generated += job->generated_tokens;
+        thought += job_thought_tokens(job);
     }
-    return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", generated, "total_tokens",
-                     prompt + generated, "prompt_tokens_details", "cached_tokens", cached);
+    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", generated, "total_tokens",
+                     prompt + generated, "prompt_tokens_details", "cached_tokens", cached, "completion_tokens_details",
+                     "reasoning_tokens", thought);
 }
 
 static json_t *rate_of(json_int_t tokens, double ms) {

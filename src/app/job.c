@@ -110,6 +110,10 @@ JobEnd job_mask(Job *job, const uint8_t **mask, Error *err) {
     return JOB_FAILED;
 }
 
+int64_t job_thought_tokens(const Job *job) {
+    return job->ask.thinking ? thinking_budget_used(job->ask.thinking) : 0;
+}
+
 void job_follow(Job *job, int32_t token) {
     if (job->ask.constraint) constraint_take(job->ask.constraint, token);
     if (job->ask.thinking) thinking_budget_take(job->ask.thinking, token);

@@ -41,7 +41,7 @@ typedef struct JobAsk {
     const Text *shown_specials;       // special tokens whose text is part of the answer
     size_t n_shown_specials;
     Constraint *constraint;           // what the answer must look like, or NULL; the job owns it
-    ThinkingBudget *thinking;         // ends the thinking, or NULL
+    ThinkingBudget *thinking;         // counts the thinking's tokens, and may end it; or NULL
     bool ignores_end;                 // end tokens do not end the answer
     uint64_t deadline_us;             // 0: none
     int fd;                           // the asker's socket, to notice that it went away; −1: none
@@ -102,4 +102,5 @@ void job_follow(Job *job, int32_t token);
 void job_flush(Job *job);
 // How many tokens, from the first on, lie in the text that is out.
 size_t job_tokens_out(const Job *job);
+int64_t job_thought_tokens(const Job *job);   // of the tokens, when it is done
 const char *job_end_name(JobEnd end); // for metrics and logs: stop, length, cancelled …

@@ -189,11 +189,6 @@ static json_t *chat_whole(Generation *g) {
 static const Wire chat_wire = {"chatcmpl-", chat_begin, chat_news, chat_end, chat_finish, chat_whole, stream_failed,
                                ": keep-alive\n\n"};
 
-// Under either of its names.
-static int64_t thinking_budget_of(const Server *server, const Fields *f) {
-    return field_int(f, FIELD_thinking_budget, field_int(f, FIELD_reasoning_budget, server->thinking_budget));
-}
-
 void endpoint_chat(Exchange *x) {
     Server *server = server_of(x);
     Fields fields;

@@ -14,6 +14,7 @@ typedef enum FieldKind { INT, REAL, SWITCH, STRING, LIST, OBJECT, STOPS, PROMPT,
 #define CHAT (1u << ENDPOINT_chat)
 #define COMPLETION (1u << ENDPOINT_completions)
 #define MESSAGE (1u << ENDPOINT_messages)
+#define RESPONSE (1u << ENDPOINT_responses)
 #define APPLY (1u << ENDPOINT_apply)
 #define TOKENS (1u << ENDPOINT_tokenize)
 #define DETOKENIZE (1u << ENDPOINT_detokenize)

@@ -11,7 +11,9 @@ struct ThinkingBudget {
     const Tokenizer *tokenizer;
     const ThinkingFormat *format;
     BudgetState state;
+    bool has_limit;
     int64_t left;                     // negative: so many tokens of a character's rest came
+    int64_t used;
     TokenIds close;                   // the closing marker
     size_t n_forced;                  // of it, given out
     TextBuilder tail;                 // AT_START: all so far; THINKING: what may be the beginning of the marker
@@ -20,21 +22,26 @@ struct ThinkingBudget {
 bool thinking_budget_create(ThinkingBudget **out, Arena *arena, const Tokenizer *tokenizer, const ThinkingFormat *format, bool is_open,
                             int64_t most, Error *err) {
     ThinkingBudget *b = arena_new(arena, sizeof *b);
-    *b = (ThinkingBudget){.tokenizer = tokenizer, .format = format, .state = is_open ? THINKING : AT_START, .left = most,
+    *b = (ThinkingBudget){.tokenizer = tokenizer, .format = format, .state = is_open ? THINKING : AT_START, .left = most, .has_limit = most >= 0,
                           .tail = builder(arena)};
     *out = b;
+    if (!b->has_limit) return true;
     TRY(tokenizer_encode(tokenizer, arena, text_of(format->close), true, &b->close, err));
     return text_ends(tokenizer_decode(tokenizer, arena, b->close.at, b->close.len), format->close) ||
            fail(err, LATHE_UNSUPPORTED, "the vocabulary has no way to write %s, so that thinking cannot be ended", format->close);
 }
 
 static bool is_due(const ThinkingBudget *b) {
-    if (b->state != THINKING || b->left > 0) return false;
+    if (b->state != THINKING || !b->has_limit || b->left > 0) return false;
     return b->n_forced || b->left <= -CHARACTER_REST_MAX || utf8_incomplete_tail(builder_view(&b->tail)) == 0;
 }
 
 int32_t thinking_budget_forced(const ThinkingBudget *b) {
     return is_due(b) ? b->close.at[b->n_forced % b->close.len] : -1;
+}
+
+int64_t thinking_budget_used(const ThinkingBudget *b) {
+    return b->used;
 }
 
 static void tail_drop(ThinkingBudget *b, size_t n) {
@@ -81,5 +88,5 @@ void thinking_budget_take(ThinkingBudget *b, int32_t token) {
     b->n_forced += is_forced;
     builder_text(&b->tail, tokenizer_decode_piece(b->tokenizer, token));
     while (b->state == AT_START ? start_step(b) : b->state == THINKING && thought_step(b)) continue;
-    if (was_thinking && !is_forced && b->state == THINKING) b->left--;
+    if (was_thinking && !is_forced && b->state == THINKING) b->left--, b->used++;
 }

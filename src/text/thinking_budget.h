@@ -9,9 +9,10 @@
 #include "text/tokenizer.h"
 
 typedef struct ThinkingBudget ThinkingBudget;
-// Lives on arena; most ≥ 0. is_open: the prompt opened the thinking. format and tokenizer must live as long. Errors:
-// LATHE_UNSUPPORTED where the vocabulary cannot spell the marker.
+// Lives on arena. most < 0: no limit, tokens are counted only. is_open: the prompt opened the thinking. format and tokenizer must live as long. Errors:
+// LATHE_UNSUPPORTED where there is a limit and the vocabulary cannot spell the marker.
 bool thinking_budget_create(ThinkingBudget **budget, Arena *arena, const Tokenizer *tokenizer, const ThinkingFormat *format, bool is_open,
                             int64_t most, Error *err) MUST_CHECK;
 int32_t thinking_budget_forced(const ThinkingBudget *budget);        // the only token that may come next; −1: any
+int64_t thinking_budget_used(const ThinkingBudget *budget);          // tokens of thinking so far
 void thinking_budget_take(ThinkingBudget *budget, int32_t token);

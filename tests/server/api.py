@@ -492,6 +492,9 @@ def test_answers_have_a_time_limit():
         bodies = [{**TEXT, "max_tokens": 1000, "ignore_eos": True, "temperature": 1} for _ in range(3)]
         got = []
         threads = [threading.Thread(target=lambda b=b: got.append(s.post(COMPLETIONS, b))) for b in bodies]
+        told = []
+        item_body = {"input": "Hi", "max_output_tokens": 1000, "stream": True}
+        threads.append(threading.Thread(target=lambda: told.append(s.post("/v1/responses", item_body))))
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -499,6 +502,10 @@ def test_answers_have_a_time_limit():
         held[0].close()
         late = [reply for status, _, reply in got if status == 504]
         assert late and all("--timeout" in reply["error"]["message"] for reply in late), got
+        last = told[0][2].decode().strip().split("\n\n")[-1].split("\n")
+        failed = json.loads(last[1][6:])
+        assert last[0] == "event: response.failed" and failed["response"]["status"] == "failed", last
+        assert failed["response"]["error"]["code"] == "server_error" and "--timeout" in failed["response"]["error"]["message"], failed
 
 
 # ---- the cache

@@ -401,11 +401,16 @@ def test_zz_end():
         assert one.end() == 0, one.said()
 
 
+def leave():
+    """Ends what tests left, where they failed."""
+    for left in _servers.values():
+        if left.process.poll() is None:
+            left.process.kill()
+    _folder.cleanup()
+
+
 if __name__ == "__main__":
     try:
         harness.main(sys.modules[__name__])
     finally:
-        for left in _servers.values():
-            if left.process.poll() is None:
-                left.process.kill()
-        _folder.cleanup()
+        leave()
