@@ -36,11 +36,11 @@ static LatheSampling sampling_public(const SamplingOptions *o) {
 }
 
 static SamplingOptions sampling_private(const LatheSampling *s) {
-    return (SamplingOptions){
-        .temperature = s->temperature, .top_k = s->top_k, .top_p = s->top_p, .min_p = s->min_p,
-        .repeat_penalty = s->repeat_penalty, .presence_penalty = s->presence_penalty,
-        .frequency_penalty = s->frequency_penalty, .penalty_window = s->penalty_window, .seed = s->seed,
-    };
+    SamplingOptions o = sampling_defaults();
+    o.temperature = s->temperature, o.top_k = s->top_k, o.top_p = s->top_p, o.min_p = s->min_p;
+    o.repeat_penalty = s->repeat_penalty, o.presence_penalty = s->presence_penalty;
+    o.frequency_penalty = s->frequency_penalty, o.penalty_window = s->penalty_window, o.seed = s->seed;
+    return o;
 }
 
 LatheSampling lathe_sampling(void) {

@@ -44,6 +44,8 @@ bool conversation_open(Conversation *c, Loaded *loaded, const ConversationOption
     bool ok = sampling_check(&o->sampling, err) && tokenizer_create(&c->tokenizer, &loaded->gguf, err) &&
               chat_form_open(&c->form, &loaded->gguf, o->template_file, err) &&
               session_open(&c->session, loaded->model, 0, &o->sampling, err);
+    DryBreakers breakers = dry_breakers(c->tokenizer, dry_usual_breakers, DRY_USUAL_BREAKERS);
+    if (ok) session_set_breakers(c->session, &breakers);
     if (ok && o->system.len) message_append(c->messages, "system", utf8_clean(c->arena, o->system));
     if (!ok) conversation_close(c);
     return ok;

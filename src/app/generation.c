@@ -27,9 +27,23 @@ static SamplingOptions sampling_of(const Generation *g) {
     o.penalty_window = (int)field_int(f, FIELD_repeat_last_n, o.penalty_window);
     o.presence_penalty = (float)field_real(f, FIELD_presence_penalty, (double)o.presence_penalty);
     o.frequency_penalty = (float)field_real(f, FIELD_frequency_penalty, (double)o.frequency_penalty);
+    o.dry_multiplier = (float)field_real(f, FIELD_dry_multiplier, (double)o.dry_multiplier);
+    o.dry_base = (float)field_real(f, FIELD_dry_base, (double)o.dry_base);
+    o.dry_allowed_length = (int)field_int(f, FIELD_dry_allowed, o.dry_allowed_length);
+    o.dry_window = (int)field_int(f, FIELD_dry_last, o.dry_window);
     int64_t seed = field_int(f, FIELD_seed, -1);
     o.seed = seed == -1 ? server_seed(g->server) : (uint64_t)seed;
     return o;
+}
+
+static void breakers_of(const Generation *g, JobAsk *ask) {
+    const json_t *given = g->fields.at[FIELD_dry_breakers], *entry;
+    VEC(Text) texts = {0};
+    size_t i;
+    if (json_is_string(given)) vec_push(g->x->arena, &texts, json_view(given));
+    json_array_foreach(given, i, entry) vec_push(g->x->arena, &texts, json_view(entry));
+    ask->breakers = given ? dry_breakers(g->server->tokenizer, texts.at, texts.len)
+                          : dry_breakers(g->server->tokenizer, dry_usual_breakers, DRY_USUAL_BREAKERS);
 }
 
 static void stops_of(const Generation *g, JobAsk *ask) {
@@ -130,6 +144,7 @@ static bool asks_make(Generation *g, JobAsk *ask) {
                     .ignores_end = field_is(f, FIELD_ignore_eos, false)};
     if (g->server->timeout_s > 0) ask->deadline_us = time_us() + (uint64_t)(g->server->timeout_s * 1e6);
     stops_of(g, ask);
+    breakers_of(g, ask);
     biases_of(g, ask);
     return tops_of(g, &ask->n_top);
 }

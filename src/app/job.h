@@ -35,6 +35,7 @@ typedef struct JobAsk {
     int64_t most_tokens;              // < 0: until the context is full
     const TokenBias *biases;
     size_t n_biases;
+    DryBreakers breakers;             // for the dry_ fields of the sampling
     int n_top;                        // −1: no logprobs; else of so many likeliest tokens besides the chosen one
     const Text *stops;
     size_t n_stops;

@@ -46,8 +46,22 @@ SamplingOptions sampling_from(const Options *o) {
         .presence_penalty = (float)option_real(o, OPTION_presence_penalty),
         .frequency_penalty = (float)option_real(o, OPTION_frequency_penalty),
         .penalty_window = (int)option_int(o, OPTION_repeat_last),
+        .dry_multiplier = (float)option_real(o, OPTION_dry_multiplier),
+        .dry_base = (float)option_real(o, OPTION_dry_base),
+        .dry_allowed_length = (int)option_int(o, OPTION_dry_allowed),
+        .dry_window = (int)option_int(o, OPTION_dry_last),
         .seed = seed >= 0 ? (uint64_t)seed : (time_us() ^ (uint64_t)process_id() << 32) & INT64_MAX,
     };
+}
+
+const Text dry_usual_breakers[DRY_USUAL_BREAKERS] = {{"\n", 1}, {":", 1}, {"\"", 1}, {"*", 1}};
+
+static Text piece_of(const void *tokenizer, int32_t token) {
+    return tokenizer_decode_piece(tokenizer, token);
+}
+
+DryBreakers dry_breakers(const Tokenizer *tokenizer, const Text *texts, size_t n) {
+    return (DryBreakers){.texts = texts, .n = n, .piece = piece_of, .vocabulary = tokenizer};
 }
 
 bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {

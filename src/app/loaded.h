@@ -6,7 +6,9 @@
 #include "app/options.h"
 #include "engine/engine.h"
 #include "models/model.h"
+#include "nn/dry.h"
 #include "nn/gguf.h"
+#include "text/tokenizer.h"
 
 typedef struct LoadOptions {
     const char *model;                // path, name, or NULL for the model inside the binary
@@ -27,6 +29,10 @@ typedef struct Loaded {
 
 // Sampling as the flags say; the seed is drawn where none is given.
 SamplingOptions sampling_from(const Options *options);
+// Ends of lines and what dialogues and lists are marked with.
+extern const Text dry_usual_breakers[];
+enum { DRY_USUAL_BREAKERS = 4 };
+DryBreakers dry_breakers(const Tokenizer *tokenizer, const Text *texts, size_t n);
 // The flags that all computing commands share. least_context: positions that the command needs; wins over the
 // default context, not over --context. 0: none.
 LoadOptions load_options(const Options *options, int64_t least_context);

@@ -37,10 +37,12 @@ void endpoint_props(Exchange *x) {
     const Server *server = server_of(x);
     const Model *m = server->loaded.model;
     const SamplingOptions *o = &server->sampling;
-    json_t *sampling = json_pack("{s:f, s:i, s:f, s:f, s:f, s:i, s:f, s:f}", "temperature", (double)o->temperature, "top_k",
+    json_t *sampling = json_pack("{s:f, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:i, s:i}", "temperature", (double)o->temperature, "top_k",
                                  o->top_k, "top_p", (double)o->top_p, "min_p", (double)o->min_p, "repeat_penalty",
                                  (double)o->repeat_penalty, "repeat_last_n", o->penalty_window, "presence_penalty",
-                                 (double)o->presence_penalty, "frequency_penalty", (double)o->frequency_penalty);
+                                 (double)o->presence_penalty, "frequency_penalty", (double)o->frequency_penalty, "dry_multiplier",
+                                 (double)o->dry_multiplier, "dry_base", (double)o->dry_base, "dry_allowed_length",
+                                 o->dry_allowed_length, "dry_penalty_last_n", o->dry_window);
     const ChatTemplate *form = chat_form_template(server->form);
     reply_json(x, 200, json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:s, s:b, s:b, s:s}", "model", server->name, "architecture",
                                  model_config(m)->architecture, "total_slots", model_slots(m), "n_ctx",

@@ -120,7 +120,7 @@ static bool stops_check(const Check *c, const char *param, const json_t *value) 
         const json_t *entry = json_array_get(value, i);
         if (!json_is_string(entry)) return wrong_type(c, entry_name(c, param, i), "a string");
         if (json_string_length(entry) == 0)
-            return refuse(c->x, 400, "invalid_value", entry_name(c, param, i), "%s is empty: every answer would end at once",
+            return refuse(c->x, 400, "invalid_value", entry_name(c, param, i), "%s is empty: it would be found everywhere",
                           entry_name(c, param, i));
     }
     return length_check(c, param, json_array_size(value), "entries");

@@ -123,6 +123,7 @@ static void leavers_drop(Scheduler *s) {
 static bool job_place(Slot *slot, Job *job, Error *err) {
     TRY(session_set_sampling(slot->session, &job->ask.sampling, err));
     TRY(session_set_bias(slot->session, job->ask.biases, job->ask.n_biases, err));
+    session_set_breakers(slot->session, &job->ask.breakers);
     session_set_allowed(slot->session, NULL);
     return session_begin(slot->session, job->ask.prompt, job->ask.n_prompt, err);
 }

@@ -15,6 +15,10 @@ struct Session {
     int32_t *counts;                // [vocab]: of the penalty window, the last tokens before length
     PagePool *pool;                 // NULL: the slot's own pages
     VEC(TokenBias) biases;          // those in force
+    DryBreakers breakers;
+    Dry *dry;                       // NULL until it is needed
+    int32_t *fined;                 // [context]: tokens whose bias holds a penalty of dry's; the first n_fined count
+    size_t n_fined;
     bool is_masked;
 };
 
@@ -49,6 +53,46 @@ static void append(Session *s, int32_t token) {
     if (window_begin(s) > before) count_token(s, s->tokens[before], -1);
 }
 
+// ---------------------------------------------------------------- biases
+
+static float bias_given(const Session *s, int32_t token) {
+    float bias = 0;
+    for (size_t i = 0; i < s->biases.len; i++)
+        if (s->biases.at[i].token == token) bias = s->biases.at[i].bias;
+    return bias;
+}
+
+static bool fines_clear(Session *s, Error *err) {
+    for (size_t i = 0; i < s->n_fined; i++) TRY(model_set_bias(s->model, s->slot, s->fined[i], bias_given(s, s->fined[i]), err));
+    s->n_fined = 0;
+    return true;
+}
+
+// What the history makes dear stands in the biases of the next draw.
+static bool fines_set(Session *s, Error *err) {
+    const TokenPenalty *found;
+    if (!dry_is_on(&s->sampling)) return true;
+    TRY(fines_clear(s, err));
+    size_t n = dry_penalties(s->dry, &s->sampling, &s->breakers, s->tokens, s->length, &found);
+    for (; s->n_fined < n; s->n_fined++) {
+        int32_t token = s->fined[s->n_fined] = found[s->n_fined].token;
+        TRY(model_set_bias(s->model, s->slot, token, bias_given(s, token) - found[s->n_fined].penalty, err));
+    }
+    return true;
+}
+
+static void bias_noted(Session *s) {
+    size_t context = (size_t)model_context(s->model);
+    s->sampling.has_bias = s->biases.len > 0 || dry_is_on(&s->sampling);
+    if (!dry_is_on(&s->sampling) || s->dry) return;
+    s->dry = dry_create(s->arena, model_vocab_size(s->model), (int64_t)context);
+    s->fined = arena_new(s->arena, context * sizeof *s->fined);
+}
+
+void session_set_breakers(Session *s, const DryBreakers *breakers) {
+    s->breakers = *breakers;
+}
+
 // ---------------------------------------------------------------- life
 
 bool session_open(Session **session, Model *model, int slot, const SamplingOptions *options,
@@ -67,6 +111,7 @@ bool session_open(Session **session, Model *model, int slot, const SamplingOptio
     s->tokens = arena_new(arena, (size_t)model_context(model) * sizeof *s->tokens);
     s->counts = arena_new(arena, (size_t)model_vocab_size(model) * sizeof *s->counts);
     model_set_allowed(model, slot, NULL);
+    bias_noted(s);
     *session = s;
     return true;
 }
@@ -92,6 +137,7 @@ void session_set_allowed(Session *s, const uint8_t *allowed) {
 }
 
 bool session_set_bias(Session *s, const TokenBias *list, size_t n, Error *err) {
+    TRY(fines_clear(s, err));
     for (size_t i = 0; i < s->biases.len; i++)
         TRY(model_set_bias(s->model, s->slot, s->biases.at[i].token, 0, err));
     s->biases.len = 0;
@@ -99,7 +145,7 @@ bool session_set_bias(Session *s, const TokenBias *list, size_t n, Error *err) {
         vec_push(s->arena, &s->biases, list[i]);
         TRY(model_set_bias(s->model, s->slot, list[i].token, list[i].bias, err));
     }
-    s->sampling.has_bias = n > 0;
+    bias_noted(s);
     return true;
 }
 
@@ -107,7 +153,8 @@ bool session_set_sampling(Session *s, const SamplingOptions *options, Error *err
     TRY(sampling_check(options, err));
     window_clear(s);
     s->sampling = *options;
-    s->sampling.has_bias = s->biases.len > 0;
+    bias_noted(s);
+    TRY(fines_clear(s, err));
     window_fill(s);
     return true;
 }
@@ -208,6 +255,7 @@ static bool check_room(const Session *s, Error *err) {
 }
 
 static bool draw(Session *s, int row, int32_t *token, Error *err) {
+    TRY(fines_set(s, err));
     TRY(model_sample(s->model, row, s->slot, &s->sampling, (uint32_t)s->length, token, err));
     append(s, *token);
     return true;

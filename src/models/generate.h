@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "models/model.h"
 #include "models/pages.h"
+#include "nn/dry.h"
 #include "nn/sampling.h"
 
 typedef struct Session Session;
@@ -43,6 +44,8 @@ void session_set_allowed(Session *session, const uint8_t *allowed);   // [vocab]
 typedef struct TokenBias { int32_t token; float bias; } TokenBias;
 // Replaces the biases of the session; finite numbers. n 0: none. list is copied.
 bool session_set_bias(Session *session, const TokenBias *list, size_t n, Error *err) MUST_CHECK;
+// What ends repetitions for the dry_ fields of the sampling. At first: nothing does. The texts must outlive the draws.
+void session_set_breakers(Session *session, const DryBreakers *breakers);
 void session_logits(const Session *session, float *out);           // [vocab] that the last step drew from, unscaled
 
 int64_t session_length(const Session *session);                    // tokens of prompt + generated

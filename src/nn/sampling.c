@@ -9,7 +9,10 @@ SamplingOptions sampling_defaults(void) {
                              .top_p = 0.95f,
                              .min_p = 0.05f,
                              .repeat_penalty = 1,
-                             .penalty_window = 64};
+                             .penalty_window = 64,
+                             .dry_base = 1.75f,
+                             .dry_allowed_length = 2,
+                             .dry_window = -1};
 }
 
 bool sampling_check(const SamplingOptions *o, Error *err) {
@@ -24,6 +27,10 @@ bool sampling_check(const SamplingOptions *o, Error *err) {
         {"presence_penalty", (double)o->presence_penalty, -1e6, 1e6},
         {"frequency_penalty", (double)o->frequency_penalty, -1e6, 1e6},
         {"penalty_window", (double)o->penalty_window, 0, SAMPLING_WINDOW_MAX},
+        {"dry_multiplier", (double)o->dry_multiplier, 0, 1e6},
+        {"dry_base", (double)o->dry_base, 1, 1e6},
+        {"dry_allowed_length", (double)o->dry_allowed_length, 0, INT32_MAX},
+        {"dry_penalty_last_n", (double)o->dry_window, -1, INT32_MAX},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(rows[i].value >= rows[i].lo && rows[i].value <= rows[i].hi))

@@ -1,6 +1,6 @@
 // sampling: from a row of logits to a token, as one graph for every device.
 // In: logits [vocab], token counts of the penalty window, a mask, parameters and a draw's number as buffers.
-// Out: the token's id and a status. Order: mask, bias, penalties, temperature, top-k, top-p, min-p, draw.
+// Out: the token's id and a status. Order: mask, bias (nn/dry's penalties are part of it), penalties, temperature, top-k, top-p, min-p, draw.
 // Invariant: at least one candidate is left whatever the parameters say; greedy is the exact argmax, lowest id on
 // ties; a draw depends on (seed, draw number, logits) only, never on threads, batch or time.
 // Example: SamplingOptions o = sampling_defaults(); o.temperature = 0.8f; o.top_k = 40;
@@ -19,6 +19,10 @@ typedef struct SamplingOptions {
     float presence_penalty;    // subtracted once from tokens seen
     float frequency_penalty;   // subtracted for each time that a token was seen
     int penalty_window;        // last tokens of prompt + generated text that count as seen, 0..SAMPLING_WINDOW_MAX
+    float dry_multiplier;      // nn/dry: what repeating a stretch of the allowed length costs; 0: off
+    float dry_base;            // ≥ 1; so many times more for each token beyond that length
+    int dry_allowed_length;    // ≥ 0 tokens may be repeated
+    int dry_window;            // last tokens looked at; −1: all
     uint64_t seed;
     bool has_bias;             // the slot's own additions to logits count
 } SamplingOptions;

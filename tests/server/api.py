@@ -185,6 +185,37 @@ def test_penalties_change_answers_and_leave_nothing():
     assert s.fine(COMPLETIONS, ask)["choices"][0]["text"] == plain
 
 
+def test_dry_keeps_stretches_from_coming_again():
+    s = server()
+    ask = {**TEXT, "max_tokens": 200, "temperature": 0, "ignore_eos": True, "logprobs": 0}
+    dry = {"dry_multiplier": 100, "dry_base": 1.75, "dry_allowed_length": 3, "dry_sequence_breakers": []}
+
+    def go(**more):
+        choice = s.fine(COMPLETIONS, {**ask, **more})["choices"][0]
+        return choice["text"], choice["logprobs"]["tokens"]
+
+    def repeats(tokens, n):
+        stretches = [tuple(tokens[i:i + n]) for i in range(len(tokens) - n + 1)]
+        return len(stretches) - len(set(stretches))
+
+    plain, tokens = go()
+    assert repeats(tokens, 4) > 0                        # else this shows nothing
+    text, tokens = go(**dry)
+    assert text != plain and repeats(tokens, 4) == 0 and repeats(tokens, 3) > 0, tokens
+    assert go(**dry) == (text, tokens)                   # cold and warm
+    assert go(**dry, dry_penalty_last_n=0) == go() == (plain, go(dry_multiplier=0)[1])     # and nothing of it stays in the slot
+    broken = go(**{**dry, "dry_sequence_breakers": ["."]})
+    assert broken[0] != plain and broken[0] != text
+    with_bias = {**dry, "logit_bias": {str(s.fine("/tokenize", {"content": " cat"})["tokens"][0]): 30}}
+    cats = go(**with_bias)[1]
+    assert cats.count(" cat") > 20 and repeats(cats, 4) == 0, cats
+    said = lathe("run", "--raw", "-p", TEXT["prompt"], "-n", "60", "--temp", "0", "--dry-multiplier", "2", "--dry-allowed-length", "1",
+                 "--dry-base", "2", "--dry-penalty-last-n", "50").text()[:-1]
+    same = s.fine(COMPLETIONS, {**TEXT, "max_tokens": 60, "temperature": 0, "dry_multiplier": 2, "dry_allowed_length": 1, "dry_base": 2,
+                                "dry_penalty_last_n": 50})["choices"][0]["text"]
+    assert said == same
+
+
 def test_logprobs_in_both_shapes():                                  # B39, B41, B62
     s = server()
     old = s.fine(COMPLETIONS, {**TEXT, "max_tokens": 6, "temperature": 0, "logprobs": 3})["choices"][0]
@@ -275,6 +306,8 @@ WRONG = [
     ("max_tokens", 2 ** 31, None), ("max_tokens", 2 ** 70, None), ("seed", "x", None), ("seed", 1.5, None),
     ("seed", 2 ** 64, None), ("stop", 5, None), ("stop", [5], "stop[0]"), ("stream", "yes", None), ("stream", 1, None),
     ("presence_penalty", 3, None), ("frequency_penalty", -3, None), ("repeat_penalty", 0, None),
+    ("dry_multiplier", -1, None), ("dry_base", 0.5, None), ("dry_allowed_length", -1, None), ("dry_penalty_last_n", -2, None),
+    ("dry_sequence_breakers", [5], "dry_sequence_breakers[0]"), ("dry_sequence_breakers", [""], "dry_sequence_breakers[0]"),
     ("logit_bias", {"x": 1}, None), ("logit_bias", {"4096": 1}, None), ("logit_bias", {"1": 101}, "logit_bias.1"),
     ("logit_bias", [[1]], "logit_bias[0]"), ("logit_bias", 3, None), ("stream_options", True, None),
 ]
