@@ -20,6 +20,7 @@ bool engine_open(Engine **out, const char *device_name, const char *target, int 
         return false;
     }
     device->describe_target(e->state, &e->target);
+    e->dialect = device->dialect_of ? device->dialect_of(e->state) : device->dialect;
     // Where passes are to be verified every kernel must go through them.
     if (device->dialect && !device->runs_linear && !verify_wanted()) e->sources = source_cache_open();
     *out = e;

@@ -24,6 +24,7 @@ struct Engine {
     const Device *device;
     DeviceState *state;
     Target target;
+    const Dialect *dialect;    // NULL: no texts
     Arena *arena;
     VEC(Buffer) buffers;       // by id
     Map programs;              // canonical key → Compiled *

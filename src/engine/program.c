@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/os.h"
 #include "base/settings.h"
 #include "codegen/codegen.h"
 #include "engine/engine_private.h"
@@ -40,6 +41,18 @@ Compiled *program_known(Engine *e, Arena *arena, const void *key, size_t key_byt
     return c;
 }
 
+// LATHE_TEXTS: where somebody wants to read them, or to hand them to another compiler.
+static bool texts_write(Engine *e, const KernelSource *sources, size_t n, Error *err) {
+    const char *folder = setting_text(SETTING_TEXTS);
+    if (!*folder || !e->dialect) return true;
+    Arena *arena = arena_create();
+    bool ok = dir_make(folder, err);
+    for (size_t i = 0; i < n && ok; i++)
+        ok = file_write_atomic(arena_printf(arena, "%s/%s%s", folder, sources[i].name, e->dialect->suffix), sources[i].text, strlen(sources[i].text), err);
+    arena_destroy(arena);
+    return ok;
+}
+
 bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled **out, Error *err) {
     Arena *arena = *own;
     *out = program_known(e, arena, kernel->key, kernel->key_bytes, kernel->n_slots);
@@ -50,8 +63,8 @@ bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled *
         fprintf(stderr, "-- kernel %s\n%s\n", c->name, textform_expression(arena, kernel->sink, 40));
     TRY(codegen(arena, kernel->sink, &e->target, &linear, err));
     e->n_generated++;
-    if (e->device->dialect) {
-        Text source = text_of(render(arena, c->name, &linear, e->device->dialect, &e->target));
+    if (e->dialect) {
+        Text source = text_of(render(arena, c->name, &linear, e->dialect, &e->target));
         source_cache_put(e->sources, arena, source_key(e, arena, kernel->key, kernel->key_bytes), source);
         c->source = text_cstr(e->arena, source);
         if (setting_int(SETTING_DEBUG) >= 4) fprintf(stderr, "%s\n", strstr(c->source, "void k"));
@@ -73,7 +86,7 @@ bool program_batch(Engine *e, Error *err) {
         Compiled *c = e->compiled.at[i];
         if (!c->program) sources[n++] = (KernelSource){c->name, c->source, e->device->runs_linear ? &c->linear : NULL, c->n_params};
     }
-    bool ok = n == 0 || e->device->compile(e->state, sources, (int)n, programs, err);
+    bool ok = texts_write(e, sources, n, err) && (n == 0 || e->device->compile(e->state, sources, (int)n, programs, err));
     n = 0;
     for (size_t i = 0; i < e->compiled.len && ok; i++)
         if (!e->compiled.at[i]->program) e->compiled.at[i]->program = programs[n++];

@@ -343,6 +343,7 @@ static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp 
 
 const Dialect c_dialect = {
     .name = "c",
+    .suffix = ".c",
     .prelude = prelude,
     .vector_type = "$elementx$lanes",
     .vector_typedef = "typedef $element $type __attribute__((vector_size($bytes)));"
@@ -354,6 +355,7 @@ const Dialect c_dialect = {
     .no_tile = "    (void)first; (void)end;\n",
     .kernel_close = "}\n",
     .space = "",
+    .array_space = "",
     .load = "*(const $type_u *)$at",
     .load_lanes = "*(const $type_u *)$at",
     .store = "*($type_u *)$at = $0;\n",

@@ -23,7 +23,7 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         return;
     }
     case OP_SPECIAL:
-        uop_map_put(&r->names, u, (void *)(uintptr_t)(u->arg[0] ? "thread" : "tile"));
+        uop_map_put(&r->names, u, (void *)(uintptr_t)(u->arg[0] ? "item" : "tile"));
         if (u->arg[0]) return;
         builder_cstring(&r->out, r->threads ? r->dialect->group_tile_open : r->dialect->tile_open);
         r->tile_open = true;

@@ -6,9 +6,9 @@
 #include "ir/linear.h"
 #include "render/cstyle_private.h"
 
-// Where the memory is, in the dialect's words; an array of a tile's own needs none.
+// Where the memory is, in the dialect's words.
 static const char *space_of(const Renderer *r, UOp *index) {
-    return uop_buffer_of(index)->op == OP_DEFINE_ARRAY ? "" : r->dialect->space;
+    return uop_buffer_of(index)->op == OP_DEFINE_ARRAY ? r->dialect->array_space : r->dialect->space;
 }
 
 // Constants are left to the addressing mode: neighbouring loads share one computed base.

@@ -10,6 +10,7 @@ enum { DIALECT_OPERANDS = 17 };   // $0 … $9, then the characters behind 9
 
 typedef struct Dialect {
     const char *name;
+    const char *suffix;                      // of files with such text
     const char *prelude;                     // text before the first kernel
     // ---- types
     const char *types[DT_COUNT];             // of elements; NULL: the names of dtypes.def
@@ -21,7 +22,7 @@ typedef struct Dialect {
     const char *param;                       // a line that declares the buffer p$slot
     const char *tile_open;                   // opens what runs once a tile: its index is `tile`
     const char *tile_close, *kernel_close;
-    // where a tile is a group of $threads, whose own number is `thread`; NULL: no such kernels
+    // where a tile is a group of $threads, of which each knows its own number as `item`; NULL: no such kernels
     const char *group_open, *group_tile_open;
     const char *barrier;                     // a line
     const char *thread_xor;                  // $0 of the thread $distance away, of $width neighbours; $type
@@ -29,6 +30,7 @@ typedef struct Dialect {
     // ---- memory. $at: an address of bytes. load, store: elements that may lie anywhere, or, where load_units is given,
     // at multiples of their size; other places are read by $count units of type $unit, together of type $row.
     const char *space;                       // where buffers are, as a word in front of the type behind a pointer
+    const char *array_space;                 // the same for an array of a tile's own
     const char *load, *load_lanes;           // $type $lanes $at $aligned: up to 16 bytes that divide the address
     const char *store, *store_lanes;         // the same and the value $0
     const char *load_units, *store_units;    // $type $unit $count $row $at $0
@@ -49,7 +51,7 @@ typedef struct Dialect {
     bool (*vector_op)(TextBuilder *out, const UOp *u, const Target *target, UOp **operands);
 } Dialect;
 
-extern const Dialect c_dialect, opencl_dialect, cuda_dialect;
+extern const Dialect c_dialect, opencl_dialect, cuda_dialect, metal_dialect;
 
 // The template with each word of `pairs` (name, text, …, NULL) replaced by its text. No name begins another.
 const char *template_fill(Arena *arena, const char *template, const char *const *pairs);

@@ -104,6 +104,7 @@ static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp 
 
 const Dialect opencl_dialect = {
     .name = "opencl",
+    .suffix = ".cl",
     .prelude = prelude,
     .types = {[DT_BOOL] = "uchar", [DT_I8] = "char", [DT_U8] = "uchar", [DT_I16] = "short", [DT_U16] = "ushort", [DT_I32] = "int",
               [DT_U32] = "uint", [DT_I64] = "long", [DT_U64] = "ulong", [DT_F16] = "ushort", [DT_BF16] = "ushort",
@@ -115,13 +116,14 @@ const Dialect opencl_dialect = {
     .tile_open = "    const int tile = (int)get_global_id(0);\n    if (tile < end) {\n",
     .tile_close = "    }\n",
     .group_open = "__kernel __attribute__((reqd_work_group_size($threads, 1, 1))) void $name($paramsconst int end) {\n"
-                  "    __local ulong exchange[$threads];\n    const int thread = (int)get_local_id(0);\n",
+                  "    __local ulong exchange[$threads];\n    const int item = (int)get_local_id(0);\n",
     .group_tile_open = "    const int tile = (int)get_group_id(0);\n    {\n",
     .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n",
     .thread_xor = "$type_xor($0, $distance, exchange)",
     .no_tile = "",
     .kernel_close = "}\n",
     .space = "__global ",
+    .array_space = "",
     .load = "*(const $space$type *)$at",
     .load_lanes = "vload$lanes(0, (const $space$element *)$at)",
     .store = "*($space$type *)$at = $0;\n",

@@ -2,6 +2,7 @@
 // In: a table of stages. Out: every tile has run. A table that is run again is a captured graph: one launch a step.
 // Invariant: all work goes through one stream, so that copies and steps stay in their order.
 // Example: run(stages, 430) → 430 launches captured; run again → cuGraphLaunch
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -10,9 +11,11 @@
 #include "base/parallel.h"
 #include "runtime/cuda_programs.h"
 #include "runtime/devices.h"
+#include "runtime/gpu_target.h"
 
-enum { READABLE_BEHIND = 64, VECTOR_BYTES = 16, GROUP_THREADS = 512, WARP_THREADS = 32, MOST_GRAPHS = 32 };
+enum { READABLE_BEHIND = 64, MOST_GRAPHS = 32 };
 enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 4, LINE_BYTES = 64 };
+static const char OLDEST_TARGET[] = "sm_80";
 
 // A step's launches as one graph: known again by where its table is and what stands in it.
 typedef struct KeptGraph { const Stage *stages; int n_stages; uint64_t content; CudaGraphExec exec; uint64_t used; } KeptGraph;
@@ -113,24 +116,12 @@ static bool cuda_open(DeviceState **out, const char *target_name, int threads, E
     return true;
 }
 
+// Every card has what the oldest row has; how much of it is its own.
 static void cuda_describe_target(const DeviceState *state, Target *target) {
-    *target = (Target){
-        .vector_bytes = VECTOR_BYTES,
-        .n_vector_registers = 32,
-        .dot = DOT_I8I8,
-        .has_fma = true,
-        .has_f16_convert = true,
-        .has_byte_shuffle = true,
-        .has_round = true,
-        .max_load_bytes = VECTOR_BYTES,
-        .param_alignment = VECTOR_BYTES,
-        .local_bytes = state->shared_bytes,
-        .group_threads = GROUP_THREADS,
-        .shuffle_threads = WARP_THREADS,
-        .tiles = {.work = 16384, .most = 4096, .enough = 1024, .few = 1024, .multiple = 16, .width = state->multiprocessors / 2, .sync_work = 300000},
-    };
-    size_t n = strlen(state->architecture);
-    memcpy(target->name, state->architecture, n < sizeof target->name ? n : sizeof target->name - 1);
+    gpu_target_fill(target, gpu_target_find(OLDEST_TARGET));
+    target->local_bytes = state->shared_bytes;
+    target->tiles.width = state->multiprocessors / 2;
+    snprintf(target->name, sizeof target->name, "%s", state->architecture);
 }
 
 static const char *cuda_hardware(const DeviceState *state) { return state->name; }

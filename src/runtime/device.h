@@ -33,7 +33,8 @@ typedef struct StepStats { uint64_t *stage_us; } StepStats;   // NULL or one ent
 
 typedef struct Device {
     const char *name;
-    const Dialect *dialect;
+    const Dialect *dialect;    // of its texts; NULL: it takes none
+    const Dialect *(*dialect_of)(const DeviceState *state);   // where that depends on the target; NULL: it does not
     bool runs_linear;          // linear programs are kept for it
     bool runs_nothing;         // what it leaves in memory is no result
     // target_name: NULL or "native" for what the machine has; threads: 0 for all CPUs.
@@ -62,5 +63,5 @@ typedef struct Device {
     bool (*run)(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err);
 } Device;
 
-extern const Device *const devices[];      // NULL-terminated: cpu, cuda, opencl, eval, null
+extern const Device *const devices[];      // NULL-terminated: in the order of devices.def
 const Device *device_find(const char *name);  // NULL where unknown

@@ -1,23 +1,20 @@
 // opencl_device: kernels in OpenCL C, on the device that opencl_choice names.
 // In: a table of stages. Out: every tile has run; an in-order queue keeps each stage behind all earlier ones.
-// Invariant: an address of this device is no pointer of the host: its upper bits number a buffer, the lower ones are an
-// offset in it, so that parts of buffers are reached by the arithmetic that the engine does on any device.
+// Invariant: an address of this device is no pointer of the host (see buffer_numbers).
 // Example: alloc → 0x30000000000 (buffer 2); address + 64 → argument pair (buffer 2, 64)
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/os.h"
 #include "base/parallel.h"
+#include "runtime/buffer_numbers.h"
 #include "runtime/devices.h"
+#include "runtime/gpu_target.h"
 #include "runtime/opencl_programs.h"
 
-enum { OFFSET_BITS = 40, READABLE_BEHIND = 64, VECTOR_BYTES = 16, BUFFER_ALIGNMENT = 16 };
+enum { READABLE_BEHIND = 64, BUFFER_ALIGNMENT = 16 };
 // A tile is one item, or a group of them.
 static const char ITEM_TARGET[] = "opencl12", GROUP_TARGET[] = "opencl12-groups";
-enum { GROUP_THREADS = 256 };
-_Static_assert(sizeof(void *) == 8, "addresses hold a number and an offset");
-
-typedef struct BufferSlot { OpenclMemory memory; uint32_t next_free; } BufferSlot;   // next_free: 1 + slot, 0: none
 
 struct DeviceState {
     Arena *arena;
@@ -27,8 +24,7 @@ struct DeviceState {
     OpenclContext context;
     OpenclQueue queue, timed_queue;      // timed_queue: NULL until somebody wants times
     OpenclPrograms programs;
-    BufferSlot *buffers;
-    uint32_t n_buffers, cap, first_free; // first_free: 1 + slot, 0: none
+    BufferNumbers buffers;
     int32_t failed;                      // the first transfer that failed; told by the next run
 };
 
@@ -42,7 +38,7 @@ static void opencl_close(DeviceState *state) {
     if (state->timed_queue) state->api.ReleaseCommandQueue(state->timed_queue);
     if (state->queue) state->api.ReleaseCommandQueue(state->queue);
     if (state->context) state->api.ReleaseContext(state->context);
-    free(state->buffers);
+    buffer_numbers_free(&state->buffers);
     arena_destroy(state->arena);
     free(state);
 }
@@ -79,23 +75,8 @@ static bool opencl_open(DeviceState **out, const char *target_name, int threads,
 }
 
 static void opencl_describe_target(const DeviceState *state, Target *target) {
-    *target = (Target){
-        .vector_bytes = VECTOR_BYTES,
-        .n_vector_registers = 32,
-        .dot = DOT_NONE,
-        .has_fma = true,
-        .has_f16_convert = true,
-        .has_byte_shuffle = true,
-        .has_round = true,
-        .max_load_bytes = VECTOR_BYTES,
-        .param_alignment = BUFFER_ALIGNMENT,
-        .local_bytes = state->choice.local_bytes > INT32_MAX ? INT32_MAX : (int)state->choice.local_bytes,
-    };
-    memcpy(target->name, ITEM_TARGET, sizeof ITEM_TARGET);
-    if (!state->has_groups) return;
-    memcpy(target->name, GROUP_TARGET, sizeof GROUP_TARGET);
-    target->group_threads = GROUP_THREADS;
-    target->tiles = (TileWishes){.work = 16384, .most = 2048, .enough = 512, .few = 512, .multiple = 16, .width = 32, .sync_work = 300000};
+    gpu_target_fill(target, gpu_target_find(state->has_groups ? GROUP_TARGET : ITEM_TARGET));
+    target->local_bytes = state->choice.local_bytes > INT32_MAX ? INT32_MAX : (int)state->choice.local_bytes;
 }
 
 static const char *opencl_hardware(const DeviceState *state) { return state->choice.name; }
@@ -109,36 +90,17 @@ static void transfer_note(DeviceState *state, int32_t status) {
     if (status != OPENCL_SUCCESS && !state->failed) state->failed = status;
 }
 
-static uint32_t slot_of(const void *at) { return (uint32_t)((uintptr_t)at >> OFFSET_BITS) - 1; }
-static size_t offset_of(const void *at) { return (uintptr_t)at & (((uintptr_t)1 << OFFSET_BITS) - 1); }
-static OpenclMemory memory_of(const DeviceState *state, const void *at) {
-    CHECK(slot_of(at) < state->n_buffers);
-    return state->buffers[slot_of(at)].memory;
-}
+static OpenclMemory memory_of(const DeviceState *state, const void *at) { return buffer_numbers_object(&state->buffers, at); }
 
 // The address of a new buffer; NULL where there is no room for one more, and then the buffer is gone.
 static void *buffer_number(DeviceState *state, OpenclMemory memory) {
-    uint32_t slot = state->first_free - 1;
-    if (state->first_free) state->first_free = state->buffers[slot].next_free;
-    else {
-        slot = state->n_buffers;
-        if (slot == state->cap) {
-            uint32_t cap = state->cap ? 2 * state->cap : 64;
-            BufferSlot *grown = slot >> (63 - OFFSET_BITS) ? NULL : realloc(state->buffers, cap * sizeof *grown);
-            if (!grown) {
-                state->api.ReleaseMemObject(memory);
-                return NULL;
-            }
-            state->buffers = grown, state->cap = cap;
-        }
-        state->n_buffers++;
-    }
-    state->buffers[slot] = (BufferSlot){memory, 0};
-    return (void *)((uintptr_t)(slot + 1) << OFFSET_BITS);
+    void *at = buffer_numbers_add(&state->buffers, memory);
+    if (!at) state->api.ReleaseMemObject(memory);
+    return at;
 }
 
 static bool is_possible(const DeviceState *state, size_t nbytes) {
-    return nbytes <= state->choice.largest_buffer && nbytes < (size_t)1 << OFFSET_BITS;
+    return nbytes <= state->choice.largest_buffer && nbytes < (size_t)1 << BUFFER_OFFSET_BITS;
 }
 
 static void *opencl_alloc(DeviceState *state, size_t nbytes) {
@@ -168,20 +130,17 @@ static void *opencl_wrap(DeviceState *state, const void *data, size_t nbytes) {
 static void opencl_release(DeviceState *state, void *at, size_t nbytes) {
     (void)nbytes;
     if (!at) return;
-    uint32_t slot = slot_of(at);
-    state->api.ReleaseMemObject(memory_of(state, at));
-    state->buffers[slot] = (BufferSlot){NULL, state->first_free};
-    state->first_free = slot + 1;
+    state->api.ReleaseMemObject(buffer_numbers_remove(&state->buffers, at));
 }
 
 static void opencl_upload(DeviceState *state, void *to, const void *from, size_t nbytes) {
     if (nbytes)
-        transfer_note(state, state->api.EnqueueWriteBuffer(state->queue, memory_of(state, to), 1, offset_of(to), nbytes, from, 0, NULL, NULL));
+        transfer_note(state, state->api.EnqueueWriteBuffer(state->queue, memory_of(state, to), 1, buffer_numbers_offset(to), nbytes, from, 0, NULL, NULL));
 }
 
 static void opencl_download(DeviceState *state, void *to, const void *from, size_t nbytes) {
     if (!nbytes) return;
-    int32_t status = state->api.EnqueueReadBuffer(state->queue, memory_of(state, from), 1, offset_of(from), nbytes, to, 0, NULL, NULL);
+    int32_t status = state->api.EnqueueReadBuffer(state->queue, memory_of(state, from), 1, buffer_numbers_offset(from), nbytes, to, 0, NULL, NULL);
     transfer_note(state, status);
     if (status != OPENCL_SUCCESS) memset(to, 0, nbytes);
 }
@@ -240,7 +199,7 @@ static bool stage_enqueue(DeviceState *state, OpenclQueue queue, const Stage *st
     int32_t tiles = (int32_t)stage->tiles, status = OPENCL_SUCCESS;
     for (uint32_t i = 0; i < built->n_slots && status == OPENCL_SUCCESS; i++) {
         OpenclMemory memory = memory_of(state, stage->params[i]);
-        uint64_t offset = offset_of(stage->params[i]);
+        uint64_t offset = buffer_numbers_offset(stage->params[i]);
         status = api->SetKernelArg(built->kernel, 2 * i, sizeof memory, &memory);
         if (status == OPENCL_SUCCESS) status = api->SetKernelArg(built->kernel, 2 * i + 1, sizeof offset, &offset);
     }

@@ -126,6 +126,26 @@ def test_the_null_device_says_what_it_is():
     assert result.code == 0 and "computes nothing" in result.errors() and ", 1 thread]" in result.errors(), result
 
 
+def test_texts_of_any_target_need_no_card():
+    """LATHE_TEXTS: a file a kernel, in the target's own language; also where the text comes from an earlier run."""
+    with temporary() as folder:
+        for target, suffix, word in (("avx2", ".c", b"void k"), ("opencl12", ".cl", b"__kernel"), ("opencl12-groups", ".cl", b"__local ulong exchange"),
+                                     ("sm_80", ".cu", b"__launch_bounds__"), ("sm_90a", ".cu", b"__launch_bounds__"), ("metal", ".metal", b"[[kernel")):
+            for turn in ("new", "kept"):
+                texts = os.path.join(folder, f"{target}-{turn}")
+                result = lathe("logits", "--tokens", "5", "--device", "null", "--target", target, LATHE_TEXTS=texts, LATHE_CACHE_DIR=folder)
+                assert result.code == 0, result
+                found = sorted(os.listdir(texts))
+                assert len(found) > 4 and all(re.fullmatch(f"k[0-9a-f]{{16}}\\{suffix}", name) for name in found), (target, found)
+                for name in found:
+                    with open(os.path.join(texts, name), "rb") as file:
+                        assert word in file.read(), (target, name)
+        in_the_way = os.path.join(folder, "file")
+        open(in_the_way, "w").close()
+        result = lathe("logits", "--tokens", "5", "--device", "null", LATHE_TEXTS=in_the_way, LATHE_CACHE_DIR=folder)
+        assert result.code == 1 and in_the_way in result.errors(), result
+
+
 def test_debug_shows_how_a_kernel_came_about():
     """Each step of the integer form by name, with the line that takes it and what it changed."""
     with temporary() as folder:     # no text of an earlier run stands for a kernel

@@ -12,9 +12,11 @@
 #include "base/os.h"
 #include "base/settings.h"
 #include "base/text.h"
+#include "runtime/buffer_numbers.h"
 #include "runtime/cpu_target.h"
 #include "runtime/device.h"
 #include "runtime/devices.h"
+#include "runtime/gpu_target.h"
 #include "runtime/object_cache.h"
 #include "runtime/workers.h"
 #undef fail   // cmocka has one of its own
@@ -381,6 +383,7 @@ static void open_refuses_nonsense(void **state) {
     assert_false(cpu->open(&device, "no-such-target", 1, &err));
     assert_null(device);
     assert_false(null_device.open(&device, "no-such-target", 1, &err));
+    assert_true(strstr(err.text, "no-such-target") && strstr(err.text, "avx512vnni") && strstr(err.text, "sm_90a"));
     assert_false(null_device.open(&device, NULL, -5, &err));
     setting_override(SETTING_THREADS, "3");
     device = device_opened(cpu, NULL, 0);
@@ -404,6 +407,48 @@ static void open_refuses_nonsense(void **state) {
     assert_null(programs[0]);
     assert_null(programs[1]);
     cpu->close(device);
+}
+
+// The null device renders for any row, in its own dialect.
+static void gpu_targets_need_no_card(void **state) {
+    (void)state;
+    static const char *const names[] = {"opencl12", "opencl12-groups", "sm_80", "sm_90a", "metal"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const GpuTarget *row = gpu_target_find(names[i]);
+        Error err = {0};
+        Target target;
+        DeviceState *device;
+        assert_non_null(row);
+        if (!null_device.open(&device, names[i], 1, &err)) fail_msg("%s", err.text);
+        null_device.describe_target(device, &target);
+        assert_string_equal(target.name, names[i]);
+        assert_ptr_equal(null_device.dialect_of(device), row->dialect);
+        assert_int_equal(target.group_threads, row->group_threads);
+        assert_true(target.group_threads == 0 || target.tiles.most > 0);
+        null_device.close(device);
+    }
+    assert_null(gpu_target_find("sm_1"));
+}
+
+static void buffers_have_numbers_and_offsets(void **state) {
+    (void)state;
+    enum { N = 200 };
+    BufferNumbers numbers = {0};
+    char objects[N], *at[N];
+    for (int i = 0; i < N; i++) {
+        at[i] = buffer_numbers_add(&numbers, &objects[i]);
+        assert_non_null(at[i]);
+        assert_int_equal(buffer_numbers_offset(at[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        assert_ptr_equal(buffer_numbers_object(&numbers, at[i] + 77), &objects[i]);
+        assert_int_equal(buffer_numbers_offset(at[i] + 77), 77);
+    }
+    for (int i = 0; i < N; i += 2) assert_ptr_equal(buffer_numbers_remove(&numbers, at[i]), &objects[i]);
+    for (int i = 0; i < N; i += 2) at[i] = buffer_numbers_add(&numbers, &objects[i]);   // the same numbers again, in any order
+    assert_int_equal(numbers.n, N);
+    for (int i = 0; i < N; i++) assert_ptr_equal(buffer_numbers_object(&numbers, at[i]), &objects[i]);
+    buffer_numbers_free(&numbers);
 }
 
 // A random step over a few buffers: stage s mixes two of them into a third; one that touches what
@@ -623,6 +668,8 @@ int main(void) {
         cmocka_unit_test(repeated_steps_allocate_nothing),
         cmocka_unit_test(held_tile_holds_only_what_needs_it),
         cmocka_unit_test(null_device_runs_nothing),
+        cmocka_unit_test(gpu_targets_need_no_card),
+        cmocka_unit_test(buffers_have_numbers_and_offsets),
         cmocka_unit_test(registry_lists_complete_devices),
     };
     return cmocka_run_group_tests_name("runtime", tests, group_setup, group_teardown);
