@@ -142,6 +142,12 @@ static bool is_decided(const Kept *t) {   // nothing that other loads want can c
     return true;
 }
 
+// Whether any value will do where nobody uses the result: not for a place in memory, nor for what divides whole numbers,
+// since a mask keeps results from being used, not from being computed.
+static bool takes_any_value(const UOp *u, int i) {
+    return i != 1 || !(u->op == OP_INDEX || u->op == OP_IDIV || u->op == OP_MOD);
+}
+
 // A node stands under the same guards once, however many paths lead to it.
 static void check_reader(Kept *t, UOp *u, UOp *const *guards, int n, Map *seen) {
     if (is_decided(t)) return;
@@ -152,8 +158,9 @@ static void check_reader(Kept *t, UOp *u, UOp *const *guards, int n, Map *seen) 
     if (u->op == OP_LOAD && u->src[0]->src[0]->arg[0] == t->buffer) check_load(t, u, guards, n);
     for (int i = 0; i < u->n_src; i++) {
         UOp *more[MAX_GUARDS];
-        if (n) memcpy(more, guards, (size_t)n * sizeof *more);
-        check_reader(t, u->src[i], more, u->op == OP_WHERE && i == 1 ? guards_of(u->src[0], more, n) : n, seen);
+        int known = takes_any_value(u, i) ? n : 0;
+        if (known) memcpy(more, guards, (size_t)known * sizeof *more);
+        check_reader(t, u->src[i], more, u->op == OP_WHERE && i == 1 ? guards_of(u->src[0], more, known) : known, seen);
     }
 }
 

@@ -165,6 +165,31 @@ static void test_loops_that_end_at_data_are_tiles(void **state) {
     arena_destroy(p.arena);
 }
 
+static bool a_store_ends_at_data(const Plan *p, int64_t n) {
+    for (size_t k = 0; k < p->kernels.len; k++)
+        for (size_t i = 0; i < p->kernels.at[k].stores.len; i++) {
+            const UOp *store = p->kernels.at[k].stores.at[i];
+            if (store->n_src > 2 && range_size(store->src[2]) == n && !uop_is_const(store->src[2]->src[0])) return true;
+        }
+    return false;
+}
+
+// A mask keeps what it hides from being used, not from being computed: a place in memory must be there all the same, another
+// value need not.
+static void test_places_in_memory_are_there_behind_masks(void **state) {
+    (void)state;
+    for (int is_place = 0; is_place < 2; is_place++) {
+        Plan p = plan_new();
+        Tensor n = tensor_buffer(p.g, 0, DT_I32, 0, 128, dims()), x = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(128, WIDTH));
+        Tensor y = tensor_buffer(p.g, 2, DT_F32, 0, 0, dims(64)), marks = tensor_buffer(p.g, 3, DT_I32, 0, 63, dims(128, WIDTH));
+        Tensor kept = tensor_contiguous(is_place ? tensor_reduce(MONOID_MAX, 1, marks, dims(-1)) : tensor_sum(x, -1));
+        Tensor value = is_place ? tensor_gather(y, kept) : kept, zero = tensor_const(p.g, DT_F32, 0);
+        plan_make(&p, (Tensor[]){tensor_where(tensor_less(tensor_iota(p.g, 128), n), tensor_mul_const(value, 2), zero)}, 1);
+        assert_int_equal(a_store_ends_at_data(&p, 128), !is_place);
+        arena_destroy(p.arena);
+    }
+}
+
 static Tensor as_float(Tensor x) { return tensor_cast(x, DT_F32); }
 
 // d·(s − 32)·(q − 4)·p, s the same for 16 neighbours, is Σ d·Σ (s − 32)·(Σ q·p − 4·Σ p): three nested sums, and Σ p, which
@@ -199,6 +224,7 @@ int main(void) {
         cmocka_unit_test(test_joined_value_is_split),
         cmocka_unit_test(test_independent_kernels_are_one),
         cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
+        cmocka_unit_test(test_places_in_memory_are_there_behind_masks),
         cmocka_unit_test(test_scales_stay_outside_inner_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
