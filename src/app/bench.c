@@ -104,7 +104,7 @@ static bool context_fill(Bench *b, int64_t depth, int threads, Error *err) {
 }
 
 static bool row_measure(Bench *b, BenchRow *row, const Options *o, Error *err) {
-    int64_t chunk = option_int(o, OPTION_chunk) ? option_int(o, OPTION_chunk) : MODEL_CHUNK;
+    int64_t chunk = model_chunk(b->loaded->model);
     row->prefill_tok_s = row->decode_tok_s = row->read_gb_s = row->roof_share = NAN;
     progress_compiling(&b->progress);
     if (row->depth) TRY(context_fill(b, row->depth, (int)option_int(o, OPTION_fill_threads), err));

@@ -77,6 +77,18 @@ static bool sampler_open(Model *m, Error *err) {
     return true;
 }
 
+// Rows of a prompt at once. Where experts are chosen so many more that each gets a few groups of them (nn/grouping), as
+// long as the scores of a chunk's attention stay small.
+static int chunk_of(const ModelConfig *c, int64_t context) {
+    enum { CHOICES_AN_EXPERT = 16, MOST_SCORES = 48 << 20 };
+    const Router *r = &c->router;
+    int chunk = MODEL_CHUNK;
+    while (chunk < MODEL_CHUNK_GROUPED && chunk * r->used < CHOICES_AN_EXPERT * r->experts &&
+           2 * chunk * c->heads * context <= MOST_SCORES)
+        chunk *= 2;
+    return chunk;
+}
+
 static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error *err) {
     PlanOptions plan = {.is_exact = options->exact,
                         .context = options->context,
@@ -84,8 +96,8 @@ static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error 
                         .slots = options->slots ? options->slots : 1};
     TRY(check_options(options, err));
     m->host = (BufferHost){m->engine, engine_alloc, engine_wrap, engine_write};
-    m->chunk = options->chunk ? options->chunk : MODEL_CHUNK;
     TRY(plan_create(&m->plan, m->arena, gguf, &plan, &m->host, err));
+    m->chunk = options->chunk ? options->chunk : chunk_of(m->plan->config, m->plan->context);
     size_t row = (size_t)m->plan->config->vocab * sizeof(float);
     TRY(engine_buffer_alloc(m->engine, FEW_ROWS * row, &m->few_logits, err));
     m->many_logits = -1;
@@ -122,6 +134,7 @@ const ModelConfig *model_config(const Model *m) { return m->plan->config; }
 int64_t model_vocab_size(const Model *m) { return m->plan->config->vocab; }
 int64_t model_context(const Model *m) { return m->plan->context; }
 int64_t model_cache_bytes_per_token(const Model *m) { return plan_cache_bytes_per_token(m->plan); }
+int model_chunk(const Model *m) { return m->chunk; }
 int model_slots(const Model *m) { return (int)m->plan->slots; }
 Engine *model_engine(const Model *m) { return m->engine; }
 int64_t model_bytes_per_token(const Model *m) {

@@ -18,10 +18,10 @@ typedef struct ModelOptions {
     bool exact;                // f32 activations in every product
     int64_t context;           // positions a sequence; 0: min(the model's, 8,192, what fits leaving 1 GiB)
     const char *cache_type;    // "f16", "f32" or "q8_0"; NULL: f16, f32 in exact mode
-    int chunk;                 // prompt rows at once; 0: MODEL_CHUNK
+    int chunk;                 // prompt rows at once; 0: MODEL_CHUNK, up to MODEL_CHUNK_GROUPED where experts are chosen
     int slots;                 // sequences at once; 0: 1
 } ModelOptions;
-enum { MODEL_CHUNK = 64, MODEL_CHUNK_MAX = 512, MODEL_SLOTS_MAX = 256 };
+enum { MODEL_CHUNK = 64, MODEL_CHUNK_GROUPED = 256, MODEL_CHUNK_MAX = 512, MODEL_SLOTS_MAX = 256 };
 
 typedef struct Model Model;
 typedef enum LogitRows { LOGITS_NONE, LOGITS_LAST, LOGITS_ALL } LogitRows;
@@ -34,6 +34,7 @@ const ModelConfig *model_config(const Model *model);
 int64_t model_vocab_size(const Model *model);
 int64_t model_context(const Model *model);                       // positions a sequence
 int64_t model_cache_bytes_per_token(const Model *model);
+int model_chunk(const Model *model);                             // rows of a prompt at once
 int model_slots(const Model *model);
 Engine *model_engine(const Model *model);
 

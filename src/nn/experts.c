@@ -53,6 +53,8 @@ static Tensor mix_by_groups(const Layers *l, Input x, const Routing *routing, co
     Grouping by = grouping_of(routing->ids, w->gate.count);
     Tensor y = feed_forward(l, input_rows(x, by.row), w, by.expert, layers_grouped, activation);   // [groups, GROUP_ROWS, dim]
     if (uop_is_poison(y)) return y;
+    Tensor is_used = tensor_reshape(by.is_used, dims(-1, 1, 1));
+    y = tensor_where(is_used, y, tensor_const(y->graph, DT_F32, 0));   // so that groups beyond are not computed
     int64_t places = tensor_size(y, 0) * GROUP_ROWS;
     return tensor_gather(tensor_reshape(tensor_contiguous(y), dims(places, w->down.rows)), by.place);
 }

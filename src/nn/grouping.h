@@ -10,6 +10,7 @@ enum { GROUP_ROWS = 8 };
 
 typedef struct Grouping {
     Tensor expert;     // i32 [groups]
+    Tensor is_used;    // bool [groups]: some place of it is taken; the groups in use come first
     Tensor row;        // i32 [groups, GROUP_ROWS]: which row of x stands there
     Tensor place;      // i32 [m, used]: where the choice stands, group · GROUP_ROWS + i
 } Grouping;

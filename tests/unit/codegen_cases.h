@@ -44,6 +44,22 @@ static void reductions(Compare *c) {
     }
 }
 
+// Rows that a condition leaves out are a constant, whose sums take no step: a condition on the row's place, on its data.
+static void chosen_rows(Compare *c) {
+    static const int64_t sizes[][2] = {{40, 96}, {33, 7}, {64, 2048}, {5, 1}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int64_t rows = sizes[i][0], cols = sizes[i][1];
+        Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(rows, cols)), w = compare_buffer(c, DT_F32, 0, 0, dims(3, cols));
+        Tensor sums = tensor_sum(tensor_mul(tensor_reshape(x, dims(rows, 1, cols)), w), -1), none = tensor_const(c->graph, DT_F32, -5);
+        Tensor count = compare_buffer(c, DT_I32, 0, rows, dims(1)), marks = compare_buffer(c, DT_I32, 0, 99, dims(rows));
+        Tensor is_first = tensor_less(tensor_reshape(tensor_iota(c->graph, rows), dims(rows, 1)), count);
+        Tensor is_marked = tensor_less(tensor_reshape(marks, dims(rows, 1)), tensor_const(c->graph, DT_I32, 50));
+        compare_run(c, "first rows", tensor_where(is_first, sums, none), 1e-5);
+        compare_run(c, "marked rows", tensor_where(is_marked, sums, none), 1e-5);
+        compare_run(c, "marked sums", tensor_where(tensor_reshape(is_marked, dims(rows)), tensor_sum(x, -1), none), 1e-5);
+    }
+}
+
 static void products(Compare *c) {
     Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(4, 96)), w = compare_buffer(c, DT_F32, 0, 0, dims(40, 96));
     Tensor y = tensor_sum(tensor_mul(tensor_reshape(x, dims(4, 1, 96)), w), -1);
@@ -202,6 +218,7 @@ typedef struct CodegenCase { const char *name; void (*run)(Compare *c); } Codege
 static const CodegenCase codegen_cases[] = {
     {"elementwise", elementwise},
     {"reductions", reductions},
+    {"chosen rows", chosen_rows},
     {"products", products},
     {"fields", fields},
     {"spread_bits", spread_bits},

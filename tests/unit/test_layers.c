@@ -620,6 +620,12 @@ static void check_grouping(int m, int used, int experts, uint64_t seed) {
         assert_int_equal(row[at].i, i / used);
         for (int o = 0; o < i; o++) if (ids[o] == ids[i]) assert_true(place[o].i < at);
     }
+    const Number *is_used = values(&b, by.is_used, groups);
+    for (int64_t k = 0; k < groups; k++) {   // a group is in use as long as some choice stands there
+        bool has_one = false;
+        for (int i = 0; i < GROUP_ROWS; i++) has_one |= seen[k * GROUP_ROWS + i];
+        assert_int_equal(is_used[k].i, has_one);
+    }
     for (int64_t k = 0; k < groups * GROUP_ROWS; k++) assert_true(row[k].i >= 0 && row[k].i < m);
     bench_free(&b);
 }
