@@ -144,6 +144,12 @@ static bool origin_is_allowed(const Http *h, struct MHD_Connection *c) {
     return host && name && strcmp(name + 3, host) == 0;
 }
 
+static bool server_is_there(const Http *h, Exchange *x) {
+    if (!h->options.is_open || atomic_load(h->options.is_open)) return true;
+    reply_header(x, "Retry-After", "1");
+    return refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "loading", NULL, "the model is being loaded: ask again in a second");
+}
+
 static bool head_check(const Http *h, Exchange *x, struct MHD_Connection *c, const char *method, const char *path) {
     const char *other;
     x->endpoint = endpoint_find(method, path, &other);
@@ -162,6 +168,7 @@ static bool head_check(const Http *h, Exchange *x, struct MHD_Connection *c, con
         return refuse(x, MHD_HTTP_UNAUTHORIZED, "invalid_api_key", NULL,
                       "the API key is missing or wrong: send it as \"Authorization: Bearer KEY\"");
     }
+    if (x->endpoint->needs_key && !server_is_there(h, x)) return false;
     size_t n = strlen(x->endpoint->path);
     if (n > 1 && x->endpoint->path[n - 1] == '/') x->rest = text_copy(x->arena, text_of(path + n));
     return true;

@@ -53,6 +53,7 @@ typedef struct HttpOptions {
     int idle_s;                         // a connection that sends and receives nothing for so long is closed
     int body_s;                         // a body must be there after so long
     void *server;
+    const atomic_bool *is_open;         // while false, what needs a key or a model (Endpoint.needs_key) gets a 503; NULL: open
     void (*done)(void *server, const Endpoint *endpoint, int status);   // counts; endpoint is NULL where none was found
 } HttpOptions;
 

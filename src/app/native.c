@@ -11,7 +11,10 @@
 #include "lathe.h"
 
 void endpoint_health(Exchange *x) {
-    reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
+    Server *server = server_of(x);
+    bool is_ready = atomic_load(&server->is_open) && scheduler_state(server->scheduler, NULL) == SCHEDULER_READY;
+    if (!is_ready) reply_header(x, "Retry-After", "1");
+    reply_json(x, is_ready ? 200 : 503, json_pack("{s:s}", "status", is_ready ? "ok" : "loading"));
 }
 
 // ---- the model

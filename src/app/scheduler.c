@@ -5,11 +5,15 @@
 #include "app/scheduler.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "app/terminal.h"
 #include "base/os.h"
+#include "base/settings.h"
 
 enum { PIECE_BESIDE = 64, PIECE_ALONE = 256 };    // prompt tokens between two looks at everything else
 
@@ -32,7 +36,10 @@ struct Scheduler {
     bool is_closing, is_ended;
     float *logits;                // [vocab]
     SchedulerTotals totals;
-    Thread *thread;
+    Thread *thread, *preparer;
+    SchedulerState state;
+    Error error;                  // of SCHEDULER_FAILED
+    atomic_bool is_stopped;       // nothing more is prepared
 };
 
 // ---- time and locks
@@ -200,12 +207,19 @@ static void token_take(Scheduler *s, Slot *slot, int row, int32_t token, const E
     pthread_mutex_unlock(&s->lock);
 }
 
+static void rows_step(Scheduler *s, Slot *const *ready, int n) {
+    Session *sessions[SESSIONS_AT_ONCE] = {0};
+    int32_t tokens[SESSIONS_AT_ONCE];
+    Error errors[SESSIONS_AT_ONCE], err = {0};
+    for (int i = 0; i < n; i++) sessions[i] = ready[i]->session;
+    bool ok = sessions_step(sessions, n, tokens, errors, &err);
+    for (int i = 0; i < n; i++) token_take(s, ready[i], i, ok ? tokens[i] : -1, ok ? &errors[i] : &err);
+}
+
 // One token for each answer whose prompt is evaluated.
 static void answers_step(Scheduler *s) {
     Slot *ready[SESSIONS_AT_ONCE];
-    Session *sessions[SESSIONS_AT_ONCE];
-    int32_t tokens[SESSIONS_AT_ONCE];
-    Error errors[SESSIONS_AT_ONCE], err = {0};
+    Error err = {0};
     int n = 0;
     for (int i = 0; i < s->n_slots && n < SESSIONS_AT_ONCE; i++) {
         Slot *slot = &s->slots[i];
@@ -217,15 +231,17 @@ static void answers_step(Scheduler *s) {
             pthread_mutex_unlock(&s->lock);
             continue;
         }
-        ready[n] = slot;
-        sessions[n++] = slot->session;
+        ready[n++] = slot;
     }
     if (n == 0) return;
     uint64_t begin = time_us();
-    bool ok = sessions_step(sessions, n, tokens, errors, &err);
-    for (int i = 0; i < n; i++) token_take(s, ready[i], i, ok ? tokens[i] : -1, ok ? &errors[i] : &err);
+    int steps = 0;
+    for (int i = 0, take; i < n; i += take, steps++) {
+        take = model_rows_now(s->loaded->model, n - i, true);
+        rows_step(s, ready + i, take);
+    }
     pthread_mutex_lock(&s->lock);
-    s->totals.steps++;
+    s->totals.steps += steps;
     s->totals.step_rows += n;
     s->totals.generation_s += (double)(time_us() - begin) / 1e6;
     pthread_mutex_unlock(&s->lock);
@@ -285,6 +301,73 @@ static void prompt_step(Scheduler *s) {
     pthread_mutex_unlock(&s->lock);
 }
 
+// ---- what is compiled ahead
+
+static void state_set(Scheduler *s, SchedulerState state, const Error *err) {
+    pthread_mutex_lock(&s->lock);
+    s->state = state;
+    if (err) s->error = *err;
+    pthread_mutex_unlock(&s->lock);
+}
+
+// The least that any answer needs: single rows, and how tokens are usually drawn.
+static bool first_prepare(const Scheduler *s, Error *err) {
+    Model *model = s->loaded->model;
+    SamplingOptions greedy = s->options.sampling, usual = s->options.sampling;
+    greedy.temperature = 0;
+    TRY(model_prepare_rows(model, 1, true, err));
+    TRY(model_prepare_draws(model, &usual, err));
+    return model_prepare_draws(model, &greedy, err);
+}
+
+static bool rows_prepare(const Scheduler *s, int64_t n, bool want_logits, Error *err) {
+    return atomic_load(&s->is_stopped) || model_prepare_rows(s->loaded->model, (int)n, want_logits, err);
+}
+
+// In the order in which it pays: whole pieces of prompts; all slots at once; then what saves padding.
+static bool rest_prepare(const Scheduler *s, Error *err) {
+    int64_t piece = model_context(s->loaded->model), chunk = model_chunk(s->loaded->model);
+    if (piece > PIECE_ALONE) piece = PIECE_ALONE;
+    if (piece > chunk) piece = chunk;
+    TRY(rows_prepare(s, piece, false, err));
+    TRY(rows_prepare(s, s->n_slots, true, err));
+    for (int64_t n = piece / 4; n > 1; n /= 4) TRY(rows_prepare(s, n, false, err));
+    for (int n = 2; n < s->n_slots; n *= 2) TRY(rows_prepare(s, n, true, err));
+    return true;
+}
+
+// A server that cannot answer ends, so that who started it hears of it.
+static void preparer_main(void *opaque) {
+    Scheduler *s = opaque;
+    Error err = {0};
+    Progress progress = {0};
+    progress_compiling(&progress);
+    bool is_ready = first_prepare(s, &err);
+    if (is_ready) state_set(s, SCHEDULER_READY, NULL);
+    bool ok = is_ready && rest_prepare(s, &err);
+    progress_end(&progress);
+    if (ok) model_avoid_compiling(s->loaded->model, false);
+    if (ok || atomic_load(&s->is_stopped)) return;
+    if (is_ready) {                                    // answers go on with what there is
+        error_print("serve", &err);
+        return;
+    }
+    state_set(s, SCHEDULER_FAILED, &err);
+    kill(getpid(), SIGTERM);
+}
+
+static bool prepares_beside(const Scheduler *s) {
+    return engine_device(s->loaded->engine)->compiles_beside_runs && setting_int(SETTING_JIT);
+}
+
+SchedulerState scheduler_state(Scheduler *s, Error *err) {
+    pthread_mutex_lock(&s->lock);
+    SchedulerState state = s->state;
+    if (err) *err = s->error;
+    pthread_mutex_unlock(&s->lock);
+    return state;
+}
+
 // ---- the thread
 
 static bool is_busy(const Scheduler *s) {
@@ -295,6 +378,7 @@ static bool is_busy(const Scheduler *s) {
 
 static void scheduler_main(void *opaque) {
     Scheduler *s = opaque;
+    if (!s->preparer) preparer_main(s);
     pthread_mutex_lock(&s->lock);
     for (;;) {
         leavers_drop(s);
@@ -413,33 +497,21 @@ bool scheduler_open(Scheduler **out, const Loaded *loaded, const SchedulerOption
     return true;
 }
 
-// One step of every number of rows that can occur, for prompts and for answers, so that no answer waits for a compiler.
 bool scheduler_start(Scheduler *s, Error *err) {
-    Model *model = s->loaded->model;
-    int32_t zeros[MODEL_CHUNK], slots[MODEL_CHUNK], positions[MODEL_CHUNK], token;
-    SamplingOptions greedy = sampling_defaults(), usual = sampling_defaults();
-    Progress progress = {0};
-    greedy.temperature = 0;
-    progress_compiling(&progress);
-    for (int i = 0; i < MODEL_CHUNK; i++) zeros[i] = 0, slots[i] = 0, positions[i] = i;
-    bool ok = true;
-    int64_t prompt_rows = model_context(model) < MODEL_CHUNK ? model_context(model) : MODEL_CHUNK;
-    for (int n = 1; ok && n < prompt_rows * 4; n *= 4)
-        ok = model_forward(model, zeros, positions, slots, n < prompt_rows ? n : (int)prompt_rows, false, err);
-    for (int n = 1; ok && n < s->n_slots * 2; n *= 2) {
-        int rows = n < s->n_slots ? n : s->n_slots;
-        for (int i = 0; i < rows; i++) slots[i] = i, positions[i] = 0;
-        ok = model_forward(model, zeros, positions, slots, rows, true, err);
+    cache_restore(s);
+    if (prepares_beside(s)) {
+        model_avoid_compiling(s->loaded->model, true);
+        s->preparer = thread_start(preparer_main, s);
+        if (!s->preparer) return fail(err, LATHE_IO, "cannot start a thread");
     }
-    // A model without sense in its weights may have nothing to draw from: no reason not to start.
-    Error ignored = {0};
-    if (ok && !model_sample(model, 0, 0, &greedy, 0, &token, &ignored)) token = 0;
-    if (ok && !model_sample(model, 0, 0, &usual, 0, &token, &ignored)) token = 0;
-    progress_end(&progress);
-    if (!ok) return false;
-    cache_restore(s);             // not before: the steps above wrote into pages
     s->thread = thread_start(scheduler_main, s);
     return s->thread || fail(err, LATHE_IO, "cannot start a thread");
+}
+
+// Whoever compiles stops: the program ends.
+static void compiling_stop(Scheduler *s) {
+    atomic_store(&s->is_stopped, true);
+    engine_stop(s->loaded->engine);
 }
 
 void scheduler_end(Scheduler *s, double grace_s) {
@@ -448,12 +520,15 @@ void scheduler_end(Scheduler *s, double grace_s) {
     pthread_mutex_lock(&s->lock);
     s->is_closing = true;
     pthread_cond_signal(&s->work);
+    if (!is_busy(s)) compiling_stop(s);
     while (s->thread && !s->is_ended && time_us() < until) scheduler_wait(s, &s->idle, (double)(until - time_us()) / 1e6);
     for (int i = 0; i < s->n_slots; i++)
         if (s->slots[i].job) s->slots[i].job->is_cancelled = true;
     for (Job *job = s->first; job; job = job->next) job->is_cancelled = true;
     pthread_mutex_unlock(&s->lock);
+    compiling_stop(s);
     thread_join(s->thread);
+    thread_join(s->preparer);
     Error err = {0};
     if (s->options.cache_path && s->thread && pages_known(s->pool) &&
         !pages_save(s->pool, s->options.cache_path, s->options.cache_key, s->options.cache_most_bytes, &err))

@@ -13,6 +13,7 @@ typedef struct Scheduler Scheduler;
 
 typedef struct SchedulerOptions {
     int most_queued;                  // jobs that may wait
+    SamplingOptions sampling;         // as most answers are drawn: compiled first
     const char *cache_path;           // where evaluated prompts are kept between runs; NULL: nowhere
     uint64_t cache_key;
     size_t cache_most_bytes;
@@ -30,8 +31,13 @@ typedef struct SchedulerTotals {
 
 // The model must have been loaded with as many slots as are to run at once. tokenizer: of the same file.
 bool scheduler_open(Scheduler **scheduler, const Loaded *loaded, const SchedulerOptions *options, Error *err) MUST_CHECK;
-// Compiles what answers will need, so that the first one does not wait for it; restores the cache; starts the thread.
+// Restores the cache and starts the thread: from now on jobs are taken, which wait for what they need compiled. Where the
+// device allows it, all that answers may need is compiled beside them, what the first ones need first.
 bool scheduler_start(Scheduler *scheduler, Error *err) MUST_CHECK;
+typedef enum SchedulerState { SCHEDULER_LOADS, SCHEDULER_READY, SCHEDULER_FAILED } SchedulerState;
+// LOADS: what the first answer needs is being compiled. FAILED: it cannot be (err says why; may be NULL); the process has then
+// been sent SIGTERM.
+SchedulerState scheduler_state(Scheduler *scheduler, Error *err);
 // What is asked for from now on is refused; what runs has grace_s seconds to end, then is cancelled. Saves the cache.
 void scheduler_end(Scheduler *scheduler, double grace_s);      // NULL is allowed, here and below
 void scheduler_close(Scheduler *scheduler);                    // when nobody asks for anything any more

@@ -99,6 +99,7 @@ static bool listen_begin(Server *server, const Options *o, Error *err) {
         .idle_s = IDLE_S,
         .body_s = BODY_S,
         .server = server,
+        .is_open = &server->is_open,
         .done = request_done,
     };
     return http_open(&server->http, &options, err);
@@ -126,27 +127,13 @@ static void signals_end(const sigset_t *watched) {
     pthread_sigmask(SIG_UNBLOCK, watched, NULL);
 }
 
-static bool server_run(Server *server, const Options *o, const sigset_t *watched, Error *err) {
-    int number;
-    loaded_print(&server->loaded);
-    TRY(scheduler_start(server->scheduler, err));
-    TRY(listen_begin(server, o, err));
-    printf("lathe is listening at %s\n", http_url(server->http));
-    fflush(stdout);
-    sigwait(watched, &number);
-    fputs("[no new requests; what runs may end, one more signal leaves at once]\n", stderr);
-    signals_end(watched);
-    http_quiesce(server->http);
-    return true;
-}
-
 static bool server_open(Server *server, const Options *o, Error *err) {
-    SchedulerOptions options = {.most_queued = (int)option_int(o, OPTION_queue)};
+    SchedulerOptions options = {.most_queued = (int)option_int(o, OPTION_queue), .sampling = sampling_from(o)};
     LoadOptions load = load_options(o, 0);
     load.model_options.slots = (int)option_int(o, OPTION_slots);
     TRY(loaded_open(&server->loaded, o->arena, &load, err));
     server->name = name_of(o->arena, &server->loaded);
-    server->sampling = sampling_from(o);
+    server->sampling = options.sampling;
     server->most_tokens = option_int(o, OPTION_n_tokens);
     server->thinking_budget = option_int(o, OPTION_reasoning_budget);
     server->keep_alive_s = option_real(o, OPTION_keep_alive);
@@ -163,11 +150,29 @@ static bool server_open(Server *server, const Options *o, Error *err) {
     return scheduler_open(&server->scheduler, &server->loaded, &options, err);
 }
 
+// Listens first, so that a port in use is told at once and who asks early hears that there is something to wait for.
+static bool server_run(Server *server, const Options *o, const sigset_t *watched, Error *err) {
+    int number;
+    TRY(listen_begin(server, o, err));
+    TRY(server_open(server, o, err));
+    loaded_print(&server->loaded);
+    TRY(scheduler_start(server->scheduler, err));
+    atomic_store(&server->is_open, true);
+    printf("lathe is listening at %s\n", http_url(server->http));
+    fflush(stdout);
+    sigwait(watched, &number);
+    if (scheduler_state(server->scheduler, err) == SCHEDULER_FAILED) return false;
+    fputs("[no new requests; what runs may end, one more signal leaves at once]\n", stderr);
+    signals_end(watched);
+    http_quiesce(server->http);
+    return true;
+}
+
 bool command_serve(const Options *o, Error *err) {
     Server *server = arena_new(o->arena, sizeof *server);
     sigset_t watched;
     signals_block(&watched);
-    bool ok = server_open(server, o, err) && server_run(server, o, &watched, err);
+    bool ok = server_run(server, o, &watched, err);
     scheduler_end(server->scheduler, ok ? GRACE_S : 0);
     http_close(server->http);
     scheduler_close(server->scheduler);

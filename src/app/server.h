@@ -1,5 +1,5 @@
 // server: what every endpoint shares: the model, the queue before it, defaults, counters.
-// In: flags. Out: one Server for the life of `lathe serve`. Invariant: after it was opened only counters change, so that
+// In: flags. Out: one Server for the life of `lathe serve`. Invariant: after is_open only counters change, so that
 // the connections' threads read the rest without a lock.
 // Example: static Server *server_of(Exchange *x) …; tokenizer_encode(server_of(x)->tokenizer, …)
 #pragma once
@@ -21,6 +21,7 @@ typedef struct Server {
     ReplyFormat format;                // how this model writes calls and thinking
     Scheduler *scheduler;
     Http *http;
+    atomic_bool is_open;               // all of the above is there; before, http answers that it is not
     const char *name;                  // of the model, in replies
     SamplingOptions sampling;          // where a request says nothing; the seed is drawn anew for each
     int64_t most_tokens;               // < 0: no limit but the context

@@ -316,7 +316,12 @@ static bool pipe_drain(int fd, TextBuilder *output) {
     }
 }
 
-// Reads until the process has ended. False where that took longer than timeout_ms.
+static atomic_bool is_stopped;
+
+void processes_stop(void) { atomic_store(&is_stopped, true); }
+bool processes_stopped(void) { return atomic_load(&is_stopped); }
+
+// Reads until the process has ended. False where that took longer than timeout_ms, or nobody wants it any more.
 static bool process_wait(pid_t pid, int fd, int timeout_ms, int *status, TextBuilder *output) {
     enum { SLICE_MS = 20 };
     uint64_t deadline = time_us() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000u;
@@ -338,7 +343,18 @@ static bool process_wait(pid_t pid, int fd, int timeout_ms, int *status, TextBui
             *status = 0;
             return true;
         }
-        if (timeout_ms > 0 && time_us() >= deadline) return false;
+        if ((timeout_ms > 0 && time_us() >= deadline) || processes_stopped()) return false;
+    }
+}
+
+// A compiler that is asked to end takes its own scratch files away.
+static void process_ask_to_end(pid_t pid) {
+    enum { PATIENCE_MS = 200 };
+    siginfo_t info = {0};
+    kill(-pid, SIGTERM);
+    for (int i = 0; i < PATIENCE_MS && info.si_pid == 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
     }
 }
 
@@ -351,6 +367,7 @@ bool process_run(Arena *arena, const char *const *argv, int timeout_ms, int *sta
     const char *program = program_find(arena, argv[0]);
     if (!program)
         return fail(err, LATHE_IO, "cannot run \"%s\": there is no such program", argv[0]);
+    if (processes_stopped()) return fail(err, LATHE_IO, "\"%s\" is not started: this program is about to end", argv[0]);
     if (!pipe_open(ends))
         return fail(err, LATHE_IO, "cannot make a pipe for %s: %s", argv[0], strerror(errno));
     int why = process_spawn(program, argv, ends[1], &pid);
@@ -363,6 +380,7 @@ bool process_run(Arena *arena, const char *const *argv, int timeout_ms, int *sta
     TextBuilder bytes = builder(arena);
     bool ended = process_wait(pid, ends[0], timeout_ms, &raw, &bytes);
     if (!ended) {
+        if (processes_stopped()) process_ask_to_end(pid);
         kill(-pid, SIGKILL);
         while (waitpid(pid, &raw, 0) < 0 && errno == EINTR) continue;
         pipe_drain(ends[0], &bytes);
@@ -372,6 +390,7 @@ bool process_run(Arena *arena, const char *const *argv, int timeout_ms, int *sta
     builder_cstr(&bytes);
     *output = builder_view(&bytes);
     if (ended) return true;
+    if (processes_stopped()) return fail(err, LATHE_IO, "\"%s\" was killed: this program is about to end", argv[0]);
     return fail(err, LATHE_IO, "\"%s\" ran longer than %d ms and was killed", argv[0], timeout_ms);
 }
 

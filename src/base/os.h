@@ -79,6 +79,9 @@ void library_close(void *library);
 // signal where killed).
 bool process_run(Arena *arena, const char *const *argv, int timeout_ms, int *status, Text *output,
                  Error *err) MUST_CHECK;
+// The program is about to end: what process_run waits for is killed, what it would start is refused, from now on.
+void processes_stop(void);
+bool processes_stopped(void);
 long process_id(void);
 // First thing in main. Descriptors 0 to 2 that the caller closed are filled with what refuses every read or write, so
 // that no file opened later gets their numbers and is written to as standard output; a file that grows past

@@ -2,8 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/os.h"
 #include "engine/engine_private.h"
 #include "ir/verify.h"
+
+static void engine_free(Engine *e) {
+    pthread_mutex_destroy(&e->compiling);
+    pthread_mutex_destroy(&e->adding);
+    arena_destroy(e->buffer_arena);
+    arena_destroy(e->arena);
+    free(e);
+}
 
 bool engine_open(Engine **out, const char *device_name, const char *target, int threads, Error *err) {
     const Device *device = device_find(device_name ? device_name : "cpu");
@@ -13,10 +22,12 @@ bool engine_open(Engine **out, const char *device_name, const char *target, int 
     if (!e) return fail(err, LATHE_NO_MEMORY, "no memory for the engine");
     e->device = device;
     e->arena = arena_create();
+    e->buffer_arena = arena_create();
+    pthread_mutex_init(&e->compiling, NULL);
+    pthread_mutex_init(&e->adding, NULL);
     map_init(&e->programs, e->arena);
     if (!device->open(&e->state, target, threads, err)) {
-        arena_destroy(e->arena);
-        free(e);
+        engine_free(e);
         return false;
     }
     device->describe_target(e->state, &e->target);
@@ -37,8 +48,12 @@ void engine_close(Engine *e) {
         if (e->buffers.at[i].is_owned) e->device->release(e->state, e->buffers.at[i].at, e->buffers.at[i].nbytes);
     source_cache_close(e->sources);
     e->device->close(e->state);
-    arena_destroy(e->arena);
-    free(e);
+    engine_free(e);
+}
+
+void engine_stop(Engine *e) {
+    atomic_store(&e->is_stopped, true);
+    processes_stop();
 }
 
 const Device *engine_device(const Engine *e) { return e->device; }
@@ -54,9 +69,26 @@ int engine_scheduled_count(const Engine *e) { return e->n_scheduled; }
 double engine_compile_seconds(const Engine *e) { return (double)e->compile_us / 1e6; }
 
 static bool buffer_add(Engine *e, Buffer b, int64_t *id) {
-    vec_push(e->arena, &e->buffers, b);
+    pthread_mutex_lock(&e->adding);
+    vec_push(e->buffer_arena, &e->buffers, b);
     *id = (int64_t)e->buffers.len - 1;
+    pthread_mutex_unlock(&e->adding);
     return true;
+}
+
+int64_t engine_buffer_count(Engine *e) {
+    pthread_mutex_lock(&e->adding);
+    int64_t n = (int64_t)e->buffers.len;
+    pthread_mutex_unlock(&e->adding);
+    return n;
+}
+
+Buffer engine_buffer(Engine *e, int64_t id) {
+    pthread_mutex_lock(&e->adding);
+    CHECK(id >= 0 && id < (int64_t)e->buffers.len);
+    Buffer b = e->buffers.at[id];
+    pthread_mutex_unlock(&e->adding);
+    return b;
 }
 
 bool engine_buffer_alloc(Engine *e, size_t nbytes, int64_t *id, Error *err) {
@@ -79,17 +111,16 @@ bool engine_buffer_wrap(Engine *e, const void *data, size_t nbytes, int64_t *id,
     return true;
 }
 
-static Buffer *buffer_range(Engine *e, int64_t id, size_t offset, size_t nbytes) {
-    CHECK(id >= 0 && id < (int64_t)e->buffers.len);
-    Buffer *b = &e->buffers.at[id];
-    CHECK(offset <= b->nbytes && nbytes <= b->nbytes - offset);
-    return b;
+static char *buffer_range(Engine *e, int64_t id, size_t offset, size_t nbytes) {
+    Buffer b = engine_buffer(e, id);
+    CHECK(offset <= b.nbytes && nbytes <= b.nbytes - offset);
+    return (char *)b.at + offset;
 }
 
 void engine_buffer_write(Engine *e, int64_t id, size_t offset, const void *data, size_t nbytes) {
-    e->device->upload(e->state, (char *)buffer_range(e, id, offset, nbytes)->at + offset, data, nbytes);
+    e->device->upload(e->state, buffer_range(e, id, offset, nbytes), data, nbytes);
 }
 
 void engine_buffer_read(Engine *e, int64_t id, size_t offset, void *data, size_t nbytes) {
-    e->device->download(e->state, data, (char *)buffer_range(e, id, offset, nbytes)->at + offset, nbytes);
+    e->device->download(e->state, data, buffer_range(e, id, offset, nbytes), nbytes);
 }

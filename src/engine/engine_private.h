@@ -1,5 +1,7 @@
 // engine_private: what the files of engine/ share.
 #pragma once
+#include <pthread.h>
+#include <stdatomic.h>
 #include "base/map.h"
 #include "base/vec.h"
 #include "engine/engine.h"
@@ -26,7 +28,11 @@ struct Engine {
     Target target;
     const Dialect *dialect;    // NULL: no texts
     Arena *arena;
+    pthread_mutex_t compiling; // held by whoever compiles a step; guards all but buffers
+    pthread_mutex_t adding;    // of buffers; never held for long
+    Arena *buffer_arena;
     VEC(Buffer) buffers;       // by id
+    atomic_bool is_stopped;
     Map programs;              // canonical key → Compiled *
     SourceCache *sources;      // NULL: every step is scheduled, every new kernel goes through codegen
     VEC(Compiled *) compiled;
@@ -34,6 +40,9 @@ struct Engine {
     int n_generated;           // kernels that went through codegen
     int n_scheduled;           // steps that went through schedule
 };
+
+Buffer engine_buffer(Engine *e, int64_t id);          // id must be one of ours
+int64_t engine_buffer_count(Engine *e);
 
 // program.c. kernel → Compiled, known or new; new ones are compiled by program_batch. own: the arena that the kernel
 // lies on; a new Compiled may take it over (then *own is NULL).

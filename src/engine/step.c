@@ -37,8 +37,7 @@ static int64_t bytes_of(void *context, int64_t id) {
     Builder *b = context;
     Temp *temp = schedule_temp_find(&b->schedule, id);
     if (temp) return temp->count * dtype_bytes(temp->dtype);
-    CHECK(id >= 0 && id < (int64_t)b->engine->buffers.len);
-    return (int64_t)b->engine->buffers.at[id].nbytes;
+    return (int64_t)engine_buffer(b->engine, id).nbytes;
 }
 
 // Stages need a barrier where they read what an earlier one since the last barrier writes, or write what it touches.
@@ -148,6 +147,8 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     for (size_t k = 0; k < kernels.len && ok; k++) {
         if (!own) own = arena_create();
         arena_reset(own);
+        ok = !atomic_load(&e->is_stopped) || fail(err, LATHE_COMPILE, "kernels are not compiled any more: this program is about to end");
+        if (!ok) break;
         Canonical *c = &b->kernels[k];
         *c = canonicalize(own, &kernels.at[k], bytes_of, b);
         int64_t *buffers = arena_copy(arena, c->buffers, (size_t)c->n_slots * sizeof *buffers);
@@ -192,7 +193,7 @@ static bool place_outputs(Step *s, const StepTable *t, Error *err) {
 
 static void *address_of(const Step *s, const Place *p) {
     if (p->kind == PLACE_BLOCK) return (char *)s->block + p->at;
-    return s->engine->buffers.at[p->kind == PLACE_OUTPUT ? s->output_ids[p->at] : p->at].at;
+    return engine_buffer(s->engine, p->kind == PLACE_OUTPUT ? s->output_ids[p->at] : p->at).at;
 }
 
 static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *err) {
@@ -235,9 +236,8 @@ static bool step_make(Step *s, Arena *arena, UOp *const *outputs, Error *err) {
     return program_batch(s->engine, err) && step_fill(s, &table, kernels, err);
 }
 
-bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
+static bool step_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
     uint64_t started = time_us();
-    *out = NULL;
     Step *s = calloc(1, sizeof *s);
     if (!s) return fail(err, LATHE_NO_MEMORY, "no memory for a step");
     *s = (Step){.engine = e, .arena = arena_create(), .n_outputs = n};
@@ -253,6 +253,14 @@ bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
     }
     *out = s;
     return true;
+}
+
+bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
+    *out = NULL;
+    pthread_mutex_lock(&e->compiling);
+    bool ok = step_compile(e, outputs, n, out, err);
+    pthread_mutex_unlock(&e->compiling);
+    return ok;
 }
 
 bool step_run(Step *s, Error *err) {

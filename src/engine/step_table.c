@@ -9,7 +9,7 @@ static void put(TextBuilder *b, int64_t n) { builder_append(b, (const char *)&n,
 
 // ---------------------------------------------------------------- what decides a table
 
-Text table_subject(const Engine *e, Arena *arena, UOp *const *outputs, int n) {
+Text table_subject(Engine *e, Arena *arena, UOp *const *outputs, int n) {
     UOp *sink = uop_sink(outputs[0]->graph, outputs, n);
     UOpList order = uop_toposort(arena, sink);
     UOpMap number;
@@ -26,15 +26,14 @@ Text table_subject(const Engine *e, Arena *arena, UOp *const *outputs, int n) {
         put(&b, u->ndim);
         for (int i = 0; i < u->ndim; i++) put(&b, u->shape[i]);
         if (u->op != OP_BUFFER) continue;
-        CHECK(u->arg[0] >= 0 && u->arg[0] < (int64_t)e->buffers.len);
-        put(&b, (int64_t)e->buffers.at[u->arg[0]].nbytes);
+        put(&b, (int64_t)engine_buffer(e, u->arg[0]).nbytes);
     }
     return builder_view(&b);
 }
 
 // ---------------------------------------------------------------- bytes
 
-void table_keep(const Engine *e, Arena *arena, Text subject, const StepTable *t) {
+void table_keep(Engine *e, Arena *arena, Text subject, const StepTable *t) {
     if (!e->sources) return;
     TextBuilder b = builder(arena);
     put(&b, t->n_kernels), put(&b, t->n_stages), put(&b, t->n_outputs), put(&b, t->block_bytes);
@@ -71,12 +70,12 @@ static int64_t number(Cursor *c) {
     return n ? *n : -1;
 }
 
-static bool place_is_possible(const Engine *e, const StepTable *t, const Place *p) {
-    int64_t ends[PLACE_KINDS] = {(int64_t)e->buffers.len, t->block_bytes, t->n_outputs};
+static bool place_is_possible(Engine *e, const StepTable *t, const Place *p) {
+    int64_t ends[PLACE_KINDS] = {engine_buffer_count(e), t->block_bytes, t->n_outputs};
     return p->kind >= 0 && p->kind < PLACE_KINDS && p->at >= 0 && p->at < ends[p->kind];
 }
 
-static bool stages_read(const Engine *e, Cursor *c, StepTable *t) {
+static bool stages_read(Engine *e, Cursor *c, StepTable *t) {
     for (int64_t i = 0; i < t->n_stages; i++) {
         TableStage *s = &t->stages[i];
         s->kernel = number(c), s->tiles = number(c), s->needs_barrier = number(c);
@@ -88,16 +87,16 @@ static bool stages_read(const Engine *e, Cursor *c, StepTable *t) {
     return !c->is_short;
 }
 
-static bool outputs_read(const Engine *e, Cursor *c, StepTable *t) {
+static bool outputs_read(Engine *e, Cursor *c, StepTable *t) {
     t->outputs = take(c, t->n_outputs, sizeof *t->outputs);
     for (int64_t i = 0; i < t->n_outputs && t->outputs; i++) {
         const TableOutput *o = &t->outputs[i];
-        if (o->id < TABLE_NEW || o->id >= (int64_t)e->buffers.len || o->nbytes < 0 || o->same_as < 0 || o->same_as > i) return false;
+        if (o->id < TABLE_NEW || o->id >= engine_buffer_count(e) || o->nbytes < 0 || o->same_as < 0 || o->same_as > i) return false;
     }
     return !c->is_short && c->rest.len == 0;
 }
 
-static bool table_read(const Engine *e, Arena *arena, Text bytes, int n_outputs, StepTable *t) {
+static bool table_read(Engine *e, Arena *arena, Text bytes, int n_outputs, StepTable *t) {
     Cursor c = {arena, bytes, false};
     *t = (StepTable){0};   // one after the other: C leaves open in which order an initialiser would read them
     t->n_kernels = number(&c), t->n_stages = number(&c), t->n_outputs = number(&c), t->block_bytes = number(&c);

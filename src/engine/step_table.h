@@ -23,7 +23,7 @@ typedef struct StepTable {
 } StepTable;
 
 // What decides the table: device, target, the graph under the outputs, and the lengths of its buffers.
-Text table_subject(const Engine *e, Arena *arena, UOp *const *outputs, int n);
+Text table_subject(Engine *e, Arena *arena, UOp *const *outputs, int n);
 // False: an earlier run kept none, or not all texts of its kernels.
 bool table_load(Engine *e, Arena *arena, Text subject, int n_outputs, StepTable *table, Compiled ***kernels);
-void table_keep(const Engine *e, Arena *arena, Text subject, const StepTable *table);
+void table_keep(Engine *e, Arena *arena, Text subject, const StepTable *table);

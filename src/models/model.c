@@ -2,6 +2,8 @@
 #include "models/model.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/settings.h"
@@ -22,7 +24,7 @@ typedef struct Sampler {
     int64_t params, words;
     int64_t row, slot;       // i32 [1]: which logits, whose counts
     int64_t bias;            // f32 [slots, vocab]; −1 until it is needed
-    Step *steps[SAMPLING_VARIANTS];
+    Step *_Atomic steps[SAMPLING_VARIANTS];
 } Sampler;
 
 struct Model {
@@ -31,7 +33,12 @@ struct Model {
     ModelPlan *plan;
     BufferHost host;
     int chunk;
-    Step *steps[N_SIZES][2]; // [.][0]: fills caches only; [.][1]: logits too
+    Step *_Atomic steps[N_SIZES][2]; // [.][0]: fills caches only; [.][1]: logits too
+    pthread_mutex_t lock;            // of the next three, for those who compile steps
+    pthread_cond_t compiled;
+    bool is_compiling;
+    int n_waiting;                   // for a step that they need now
+    atomic_bool avoids_compiling;
     int64_t few_logits;      // f32 [FEW_ROWS, vocab]
     int64_t many_logits;     // f32 [MODEL_ROWS_MAX, vocab]; −1 until it is needed
     int64_t last_logits;     // the one that the last step wrote
@@ -111,8 +118,12 @@ bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOpti
     Model *m = arena_new(arena, sizeof *m);
     m->arena = arena;
     m->engine = engine;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->compiled, NULL);
     *model = NULL;
     if (!load(m, gguf, options, err)) {
+        pthread_mutex_destroy(&m->lock);
+        pthread_cond_destroy(&m->compiled);
         arena_destroy(arena);
         return false;
     }
@@ -127,6 +138,8 @@ void model_free(Model *m) {
             if (m->steps[i][k]) step_destroy(m->steps[i][k]);
     for (int i = 0; i < SAMPLING_VARIANTS; i++)
         if (m->sampler.steps[i]) step_destroy(m->sampler.steps[i]);
+    pthread_mutex_destroy(&m->lock);
+    pthread_cond_destroy(&m->compiled);
     arena_destroy(m->arena);
 }
 
@@ -172,8 +185,33 @@ static bool logits_buffer(Model *m, int rows, int64_t *id, Error *err) {
     return true;
 }
 
-static bool compile_rows(Model *m, int size, bool want_logits, Error *err) {
-    int rows = row_sizes[size].rows;
+// The smallest compiled number of rows that holds n.
+static int size_for(int n) {
+    int i = 0;
+    while (row_sizes[i].rows < n) i++;
+    return i;
+}
+
+// With LATHE_JIT=0 no step is kept: each run schedules its graph anew.
+static Step *step_kept(Step *_Atomic *place) {
+    Step *step = atomic_load(place);
+    if (!step || setting_int(SETTING_JIT)) return step;
+    atomic_store(place, NULL);
+    step_destroy(step);
+    return NULL;
+}
+
+typedef struct StepWish StepWish;
+struct StepWish {
+    Step *_Atomic *place;
+    bool (*compile)(Model *m, const StepWish *wish, Step **step, Error *err);
+    int which;               // a row of row_sizes, or the parts of a sampler
+    bool want_logits;
+};
+
+static bool compile_rows(Model *m, const StepWish *wish, Step **step, Error *err) {
+    int rows = row_sizes[wish->which].rows;
+    bool want_logits = wish->want_logits;
     int64_t buffer = -1;
     if (want_logits) TRY(logits_buffer(m, rows, &buffer, err));
     Arena *arena = arena_create();
@@ -184,47 +222,79 @@ static bool compile_rows(Model *m, int size, bool want_logits, Error *err) {
                                             t.logits)
                               : NULL;
     bool is_done = engine_compile(m->engine, want_logits ? &kept : t.cached,
-                                  want_logits ? 1 : t.n_cached, &m->steps[size][want_logits], err);
+                                  want_logits ? 1 : t.n_cached, step, err);
     arena_destroy(arena);
     return is_done;
 }
 
-// The smallest compiled number of rows that holds n.
-static int size_for(int n) {
-    int i = 0;
-    while (row_sizes[i].rows < n) i++;
-    return i;
+// Steps are compiled one at a time. Who needs one now comes before those that only prepare.
+static bool step_get(Model *m, const StepWish *wish, bool is_ahead, Step **step, Error *err) {
+    if ((*step = step_kept(wish->place)) != NULL) return true;
+    pthread_mutex_lock(&m->lock);
+    m->n_waiting += !is_ahead;
+    while (!atomic_load(wish->place) && (m->is_compiling || (is_ahead && m->n_waiting))) pthread_cond_wait(&m->compiled, &m->lock);
+    m->n_waiting -= !is_ahead;
+    *step = atomic_load(wish->place);
+    bool is_missing = !*step;
+    m->is_compiling |= is_missing;
+    pthread_mutex_unlock(&m->lock);
+    if (!is_missing) return true;
+    bool ok = wish->compile(m, wish, step, err);
+    pthread_mutex_lock(&m->lock);
+    if (ok) atomic_store(wish->place, *step);
+    m->is_compiling = false;
+    pthread_cond_broadcast(&m->compiled);
+    pthread_mutex_unlock(&m->lock);
+    return ok;
 }
 
-// With LATHE_JIT=0 no step is kept: each run schedules its graph anew.
-static void forget_unless_replayed(Step **step) {
-    if (!*step || setting_int(SETTING_JIT)) return;
-    step_destroy(*step);
-    *step = NULL;
+// One program less for a head that is cheap there.
+static bool has_logits(int size, bool want_logits) { return want_logits || row_sizes[size].rows == 1; }
+
+static StepWish rows_wish(Model *m, int size, bool want_logits) {
+    bool with_logits = has_logits(size, want_logits);
+    return (StepWish){&m->steps[size][with_logits], compile_rows, size, with_logits};
 }
 
-static bool rows_step(Model *m, int n, bool want_logits, Step **step, Error *err) {
-    int size = size_for(n);
-    if (row_sizes[size].rows == 1)
-        want_logits = true; // one program less for a head that is cheap here
-    Step **kept = &m->steps[size][want_logits];
-    forget_unless_replayed(kept);
-    if (!*kept) TRY(compile_rows(m, size, want_logits, err));
-    *step = *kept;
-    return true;
+bool model_prepare_rows(Model *m, int n, bool want_logits, Error *err) {
+    Step *step;
+    if (n < 1 || n > MODEL_ROWS_MAX) return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+    StepWish wish = rows_wish(m, size_for(n), want_logits);
+    return step_get(m, &wish, true, &step, err);
+}
+
+void model_avoid_compiling(Model *m, bool avoids) { atomic_store(&m->avoids_compiling, avoids); }
+
+static bool is_usable(const Model *m, int size, bool want_logits) {
+    return !atomic_load(&m->avoids_compiling) || atomic_load(&m->steps[size][has_logits(size, want_logits)]);
+}
+
+// Where n rows are computed: the smallest number of rows that holds them, or a larger one that need not be compiled.
+static int size_to_run(const Model *m, int n, bool want_logits) {
+    int least = size_for(n), most = want_logits && n <= FEW_ROWS ? size_for(FEW_ROWS) : N_SIZES - 1, i = least;
+    while (i <= most && !is_usable(m, i, want_logits)) i++;
+    return i <= most ? i : least;
+}
+
+int model_rows_now(const Model *m, int n, bool want_logits) {
+    enum { MOST_PADDING = 4 };                        // more rows than that cost more than steps one after another
+    int size = size_to_run(m, n, want_logits), fewer = size_for(n) - 1;
+    if (is_usable(m, size, want_logits) && row_sizes[size].rows <= MOST_PADDING * n) return n;
+    while (fewer >= 0 && !is_usable(m, fewer, want_logits)) fewer--;
+    return fewer >= 0 ? row_sizes[fewer].rows : n;
 }
 
 bool model_step(Model *m, int n, Step **step, Error *err) {
     if (n < 1 || n > MODEL_ROWS_MAX)
         return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
-    return rows_step(m, n, true, step, err);
+    StepWish wish = rows_wish(m, size_for(n), true);
+    return step_get(m, &wish, false, step, err);
 }
 
 // Padding rows belong to the scratch sequence, each at a position (so at a cell) of its own.
 static void write_rows(Model *m, const int32_t *tokens, const int32_t *positions,
-                       const int32_t *slots, int n) {
+                       const int32_t *slots, int n, int padded) {
     int32_t token[MODEL_ROWS_MAX], position[MODEL_ROWS_MAX], sequence[MODEL_ROWS_MAX];
-    int padded = row_sizes[size_for(n)].rows;
     int spread = m->plan->context < KV_PAGE ? (int)m->plan->context : KV_PAGE;
     for (int i = 0; i < padded; i++) {
         token[i] = i < n ? tokens[i] : 0;
@@ -256,11 +326,13 @@ bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, co
             return fail(err, LATHE_BAD_REQUEST, "the slot %d is outside of 0 to %lld", slots[i],
                         (long long)m->plan->slots - 1);
     }
-    TRY(rows_step(m, n, want_logits, &step, err));
-    write_rows(m, tokens, positions, slots, n);
+    int size = size_to_run(m, n, want_logits);
+    StepWish wish = rows_wish(m, size, want_logits);
+    TRY(step_get(m, &wish, false, &step, err));
+    write_rows(m, tokens, positions, slots, n, row_sizes[size].rows);
     TRY(step_run(step, err));
     if (want_logits)
-        m->last_logits = row_sizes[size_for(n)].rows > FEW_ROWS ? m->many_logits : m->few_logits;
+        m->last_logits = row_sizes[size].rows > FEW_ROWS ? m->many_logits : m->few_logits;
     return true;
 }
 
@@ -318,10 +390,10 @@ static bool row_is_finite(const float *row, int64_t n) {
 
 // How many of n rows to run next: all that are left where they fill more than half of a compiled number, else the
 // largest one that they fill.
-static int rows_next(const Model *m, int64_t n) {
+static int rows_next(const Model *m, int64_t n, bool want_logits) {
     int most = n < m->chunk ? (int)n : m->chunk, fill = 1;
     for (int i = 0; i < N_SIZES; i++) {
-        if (!row_sizes[i].is_for_prompts) continue;
+        if (!row_sizes[i].is_for_prompts || !is_usable(m, i, want_logits)) continue;
         if (row_sizes[i].rows >= most) return most * 2 > row_sizes[i].rows ? most : fill;
         fill = row_sizes[i].rows;
     }
@@ -356,7 +428,7 @@ bool model_eval(Model *m, int slot, const int32_t *tokens, int64_t n, int64_t po
     int64_t vocab = m->plan->config->vocab, done = 0, before_last = rows == LOGITS_LAST ? n - 1 : n;
     TRY(check_range(m, tokens, n, position0, err));
     while (done < before_last) {
-        int take = rows_next(m, before_last - done);
+        int take = rows_next(m, before_last - done, rows == LOGITS_ALL);
         TRY(eval_chunk(m, slot, tokens + done, take, position0 + done, rows == LOGITS_ALL, err));
         for (int i = 0; i < take && rows == LOGITS_ALL; i++) {
             float *row = logits + (done + i) * vocab;
@@ -379,7 +451,8 @@ static bool bias_buffer(Model *m, Error *err) {
     return m->sampler.bias >= 0 || engine_buffer_alloc(m->engine, nbytes, &m->sampler.bias, err);
 }
 
-static bool compile_sampler(Model *m, int parts, Error *err) {
+static bool compile_sampler(Model *m, const StepWish *wish, Step **step, Error *err) {
+    int parts = wish->which;
     Sampler *s = &m->sampler;
     if (parts & SAMPLING_BIAS) TRY(bias_buffer(m, err));
     Arena *arena = arena_create();
@@ -403,30 +476,42 @@ static bool compile_sampler(Model *m, int parts, Error *err) {
         in.bias = tensor_reshape(tensor_gather(bias, slot), dims(vocab));
     }
     Tensor result = sampling_graph(&in, parts);
-    bool is_done = engine_compile(m->engine, &result, 1, &s->steps[parts], err);
+    bool is_done = engine_compile(m->engine, &result, 1, step, err);
     arena_destroy(arena);
     return is_done;
+}
+
+static StepWish draw_wish(Model *m, const SamplingOptions *options) {
+    int parts = sampling_parts(options);
+    return (StepWish){&m->sampler.steps[parts], compile_sampler, parts, false};
+}
+
+bool model_prepare_draws(Model *m, const SamplingOptions *options, Error *err) {
+    Step *step;
+    TRY(sampling_check(options, err));
+    StepWish wish = draw_wish(m, options);
+    return step_get(m, &wish, true, &step, err);
 }
 
 bool model_sample(Model *m, int row, int slot, const SamplingOptions *options, uint32_t draw,
                   int32_t *token, Error *err) {
     Sampler *s = &m->sampler;
-    int parts = sampling_parts(options);
     float params[SAMPLE_PARAMS];
     uint32_t words[SAMPLE_WORDS];
     int32_t result[2];
     TRY(sampling_check(options, err));
     if (row < 0 || row >= FEW_ROWS || slot < 0 || slot >= m->plan->slots)
         return fail(err, LATHE_BAD_REQUEST, "no row %d of logits or no slot %d", row, slot);
-    forget_unless_replayed(&s->steps[parts]);
-    if (!s->steps[parts]) TRY(compile_sampler(m, parts, err));
+    Step *step;
+    StepWish wish = draw_wish(m, options);
+    TRY(step_get(m, &wish, false, &step, err));
     sampling_pack(options, draw, params, words);
     engine_buffer_write(m->engine, s->params, 0, params, sizeof params);
     engine_buffer_write(m->engine, s->words, 0, words, sizeof words);
     engine_buffer_write(m->engine, s->row, 0, &row, sizeof(int32_t));
     engine_buffer_write(m->engine, s->slot, 0, &slot, sizeof(int32_t));
-    TRY(step_run(s->steps[parts], err));
-    engine_buffer_read(m->engine, step_output_buffer(s->steps[parts], 0), 0, result, sizeof result);
+    TRY(step_run(step, err));
+    engine_buffer_read(m->engine, step_output_buffer(step, 0), 0, result, sizeof result);
     if (result[1] == SAMPLING_NOT_FINITE) return fail_not_finite(m, row + 1, err);
     if (result[1] != SAMPLING_OK)
         return fail(err, LATHE_BAD_REQUEST,

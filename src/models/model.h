@@ -49,6 +49,15 @@ bool model_eval(Model *model, int slot, const int32_t *tokens, int64_t n, int64_
 // stand in rising order of position. n ≤ MODEL_CHUNK_MAX. Logits of all rows (want_logits) go to the logits buffer.
 bool model_forward(Model *model, const int32_t *tokens, const int32_t *positions, const int32_t *slots, int n,
                    bool want_logits, Error *err) MUST_CHECK;
+// Compiles ahead what model_forward needs for n rows, and model_sample for such options. Another thread may do that while one
+// evaluates, where the device's compiles_beside_runs says so.
+bool model_prepare_rows(Model *model, int n, bool want_logits, Error *err) MUST_CHECK;
+bool model_prepare_draws(Model *model, const SamplingOptions *options, Error *err) MUST_CHECK;
+// While another thread prepares: rows go to larger compiled numbers of rows, prompts are cut into smaller ones, so that
+// nothing waits for a compiler that need not. The numbers that come out are the same.
+void model_avoid_compiling(Model *model, bool avoids);
+// How many of n rows one step should take now: n, or fewer where only that is compiled.
+int model_rows_now(const Model *model, int n, bool want_logits);
 // Copies row r of the logits buffer.
 void model_logits(Model *model, int row, float *out);
 // Draws a token from row r of the logits buffer, with the counts and the mask of slot. draw: number of the draw in

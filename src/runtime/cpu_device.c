@@ -217,6 +217,7 @@ const Device cpu_device = {
     .upload = host_copy,
     .download = host_copy,
     .has_host_memory = true,
+    .compiles_beside_runs = true,
     .compile = cpu_compile,
     .unload = cpu_unload,
     .run = cpu_run,

@@ -56,6 +56,7 @@ typedef struct Device {
     void (*upload)(DeviceState *state, void *to, const void *from, size_t nbytes);
     void (*download)(DeviceState *state, void *to, const void *from, size_t nbytes);
     bool has_host_memory;      // device addresses are host addresses: mapped files are used in place
+    bool compiles_beside_runs; // one thread may compile while another runs a step
     // Compiles n kernels, in parallel where it can. Fails as a whole; programs are then NULL.
     bool (*compile)(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err);
     void (*unload)(DeviceState *state, Program *program);

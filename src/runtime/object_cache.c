@@ -116,7 +116,10 @@ static bool item_compile(ObjectCache *cache, Arena *arena, Item *item, Error *er
     const char *source = sealed_path(arena, cache->scratch.path, item->key, ".c");
     const char *object = sealed_path(arena, cache->scratch.path, item->key, ".so");
     TRY(file_write_atomic(source, text, strlen(text), err));
-    if (!compiler_run(&cache->compiler, arena, source, object, &complaint))
+    bool is_compiled = compiler_run(&cache->compiler, arena, source, object, &complaint);
+    if (!is_compiled && processes_stopped())      // nothing is wrong with the source
+        return fail(err, LATHE_COMPILE, "kernel %s was not compiled: this program is about to end", name);
+    if (!is_compiled)
         return fail(err, LATHE_COMPILE, "kernel %s does not compile (its source: %s): %.*s", name,
                     source_keep(cache, arena, item, source), (int)complaint.len, complaint.at);
     TRY(file_read(arena, object, &image, err));

@@ -23,9 +23,9 @@ START_S, REPLY_S = 240, 120
 
 
 class Server:
-    """One process. flags as on the command line; the port is always a free one."""
+    """One process. flags as on the command line; the port is always a free one. waits: until what answers need is compiled."""
 
-    def __init__(self, *flags, model=None, **changes):
+    def __init__(self, *flags, model=None, waits=True, **changes):
         self.errors = tempfile.TemporaryFile()
         words = [PROGRAM, "serve", *([model] if model else []), "--port", "0", *flags]
         if "--cache-size" not in flags:
@@ -39,6 +39,10 @@ class Server:
             raise AssertionError(f"the server did not start: {line!r} {self.said()}")
         self.scheme, self.host, self.port = found[1], found[2], int(found[3])
         self.url = f"{found[1]}://{found[2]}:{found[3]}"
+        end = time.monotonic() + START_S
+        while waits and self.scheme == "http" and self.get("/health")[0] != 200:
+            assert time.monotonic() < end, self.said()
+            time.sleep(0.01)
 
     def said(self):
         self.errors.seek(0)

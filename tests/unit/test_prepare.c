@@ -1,0 +1,171 @@
+// test_prepare: steps that are compiled ahead, by another thread too: what is computed in other numbers of rows meanwhile is
+// the same bit by bit, nothing that can be avoided is compiled, and a stop ends it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "models/model.h"
+#include "unit/model_files.h"
+
+#undef fail // cmocka has its own
+#include <cmocka.h>
+
+enum { SLOTS = 16, VOCAB_MOST = 1024, PROMPT = 40 };
+
+typedef struct Bench {
+    Arena *arena;
+    Gguf gguf;
+    Engine *engine;
+    Model *model;
+} Bench;
+
+static bool bench_open(Bench *b) {
+    Error err = {0};
+    *b = (Bench){.arena = arena_create()};
+    const char *path = model_file(b->arena, "tiny-llama", "q4_0");
+    if (!path) {
+        arena_destroy(b->arena);
+        return false;
+    }
+    bool ok = gguf_open(&b->gguf, path, &err) && engine_open(&b->engine, NULL, NULL, 2, &err) &&
+              model_load(&b->model, &b->gguf, b->engine, &(ModelOptions){.context = 64, .slots = SLOTS}, &err);
+    if (!ok) fail_msg("%s", err.text);
+    return true;
+}
+
+static void bench_close(Bench *b) {
+    model_free(b->model);
+    engine_close(b->engine);
+    gguf_close(&b->gguf);
+    arena_destroy(b->arena);
+}
+
+static void prepare(Bench *b, int rows, bool want_logits) {
+    Error err = {0};
+    if (!model_prepare_rows(b->model, rows, want_logits, &err)) fail_msg("%s", err.text);
+}
+
+// Logits of a step of n sequences, each at position 0 with a token of its own: [n][vocab].
+static void step_rows(Bench *b, int n, float *out) {
+    Error err = {0};
+    int32_t tokens[SLOTS], positions[SLOTS] = {0}, slots[SLOTS];
+    int64_t vocab = model_vocab_size(b->model);
+    for (int i = 0; i < n; i++) tokens[i] = 10 + i * 3, slots[i] = i;
+    for (int i = 0, take; i < n; i += take) {
+        take = model_rows_now(b->model, n - i, true);
+        assert_in_range(take, 1, n - i);
+        if (!model_forward(b->model, tokens + i, positions + i, slots + i, take, true, &err)) fail_msg("%s", err.text);
+        for (int r = 0; r < take; r++) model_logits(b->model, r, out + (i + r) * vocab);
+    }
+}
+
+static void prompt_last(Bench *b, float *out) {
+    Error err = {0};
+    int32_t tokens[PROMPT];
+    for (int i = 0; i < PROMPT; i++) tokens[i] = 5 + i * 2;
+    if (!model_eval(b->model, 1, tokens, PROMPT, 0, LOGITS_LAST, out, &err)) fail_msg("%s", err.text);
+}
+
+static void what_is_there_serves_all_numbers_of_rows(void **state) {
+    (void)state;
+    static const int ready[][3] = {{1, 16, 0}, {1, 0, 0}, {1, 8, 0}, {16, 0, 0}, {1, 4, 64}};
+    Bench plain, b;
+    if (!bench_open(&plain)) skip();
+    size_t row = (size_t)model_vocab_size(plain.model) * sizeof(float);
+    assert_in_range(row, 1, VOCAB_MOST * sizeof(float));
+    static float want[SLOTS * VOCAB_MOST], got[SLOTS * VOCAB_MOST], last[VOCAB_MOST], same[VOCAB_MOST];
+    prompt_last(&plain, last);
+    for (size_t k = 0; k < sizeof ready / sizeof *ready; k++) {
+        assert_true(bench_open(&b));
+        for (int i = 0; i < 3 && ready[k][i]; i++) prepare(&b, ready[k][i], ready[k][i] <= 16);
+        model_avoid_compiling(b.model, true);
+        int scheduled = engine_scheduled_count(b.engine), generated = engine_generated_count(b.engine);
+        for (int n = 1; n <= SLOTS; n++) {
+            step_rows(&plain, n, want);
+            step_rows(&b, n, got);
+            assert_memory_equal(got, want, row * (size_t)n);
+        }
+        assert_int_equal(engine_scheduled_count(b.engine), scheduled);
+        assert_int_equal(engine_generated_count(b.engine), generated);
+        prompt_last(&b, same);
+        assert_memory_equal(same, last, row);
+        bench_close(&b);
+    }
+    bench_close(&plain);
+}
+
+static void rows_are_padded_where_that_pays(void **state) {
+    (void)state;
+    Bench b;
+    if (!bench_open(&b)) skip();
+    assert_int_equal(model_rows_now(b.model, 7, true), 7);              // who does not avoid compiling takes all
+    prepare(&b, 1, true);
+    prepare(&b, 8, true);
+    model_avoid_compiling(b.model, true);
+    assert_int_equal(model_rows_now(b.model, 1, true), 1);
+    assert_int_equal(model_rows_now(b.model, 2, true), 2);              // 8 rows for 2
+    assert_int_equal(model_rows_now(b.model, 8, true), 8);
+    assert_int_equal(model_rows_now(b.model, 9, true), 8);
+    bench_close(&b);
+}
+
+static void prepare_all(void *opaque) {
+    Bench *b = opaque;
+    for (int n = 16; n > 1; n /= 2) prepare(b, n, true);
+    for (int n = 64; n > 1; n /= 4) prepare(b, n, false);
+    model_avoid_compiling(b->model, false);
+}
+
+static void another_thread_prepares(void **state) {
+    (void)state;
+    Bench plain, b;
+    static float want[SLOTS * VOCAB_MOST], got[SLOTS * VOCAB_MOST], last[VOCAB_MOST], same[VOCAB_MOST];
+    if (!bench_open(&plain)) skip();
+    assert_true(bench_open(&b));
+    size_t row = (size_t)model_vocab_size(plain.model) * sizeof(float);
+    step_rows(&plain, 11, want);
+    prompt_last(&plain, last);
+    model_avoid_compiling(b.model, true);
+    Thread *thread = thread_start(prepare_all, &b);
+    assert_non_null(thread);
+    for (int i = 0; i < 20; i++) {
+        step_rows(&b, 11, got);
+        assert_memory_equal(got, want, row * 11);
+        prompt_last(&b, same);
+        assert_memory_equal(same, last, row);
+    }
+    thread_join(thread);
+    step_rows(&b, 11, got);
+    assert_memory_equal(got, want, row * 11);
+    bench_close(&b);
+    bench_close(&plain);
+}
+
+// The last test: this program compiles nothing afterwards.
+static void nothing_is_compiled_after_a_stop(void **state) {
+    (void)state;
+    Bench b;
+    Error err = {0};
+    Text output;
+    int status;
+    if (!bench_open(&b)) skip();
+    prepare(&b, 1, true);
+    engine_stop(b.engine);
+    bool is_known = model_prepare_rows(b.model, 1, true, &err);          // what is there stays
+    assert_true(is_known);
+    const char *const words[] = {"true", NULL};
+    assert_false(process_run(b.arena, words, 1000, &status, &output, &err));
+    assert_non_null(strstr(err.text, "about to end"));
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_serves_all_numbers_of_rows), cmocka_unit_test(rows_are_padded_where_that_pays),
+        cmocka_unit_test(another_thread_prepares), cmocka_unit_test(nothing_is_compiled_after_a_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
