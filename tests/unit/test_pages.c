@@ -25,13 +25,13 @@ typedef struct House {
 static bool house_open(House *h) {
     Error err = {0};
     *h = (House){.arena = arena_create()};
-    const char *path = model_file(h->arena, "tiny-llama", "q4_0");
+    const char *path = model_file(h->arena, "tiny-llama", "f32");
     if (!path) {
         arena_destroy(h->arena);
         return false;
     }
     bool ok = gguf_open(&h->gguf, path, &err) && engine_open(&h->engine, NULL, NULL, 2, &err) &&
-              model_load(&h->model, &h->gguf, h->engine, &(ModelOptions){.context = CONTEXT, .slots = SLOTS}, &err);
+              model_load(&h->model, &h->gguf, h->engine, &(ModelOptions){.context = CONTEXT, .slots = SLOTS, .chunk = 1}, &err);   // one step to compile
     if (!ok) fail_msg("%s", err.text);
     h->pool = pages_create(h->model);
     return true;

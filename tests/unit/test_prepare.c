@@ -25,7 +25,7 @@ typedef struct Bench {
 static bool bench_open(Bench *b) {
     Error err = {0};
     *b = (Bench){.arena = arena_create()};
-    const char *path = model_file(b->arena, "tiny-llama", "q4_0");
+    const char *path = model_file(b->arena, "tiny-llama", "f32");
     if (!path) {
         arena_destroy(b->arena);
         return false;
@@ -69,77 +69,56 @@ static void prompt_last(Bench *b, float *out) {
     if (!model_eval(b->model, 1, tokens, PROMPT, 0, LOGITS_LAST, out, &err)) fail_msg("%s", err.text);
 }
 
-static void what_is_there_serves_all_numbers_of_rows(void **state) {
-    (void)state;
-    static const int ready[][3] = {{1, 16, 0}, {1, 0, 0}, {1, 8, 0}, {16, 0, 0}, {1, 4, 64}};
-    Bench plain, b;
-    if (!bench_open(&plain)) skip();
-    size_t row = (size_t)model_vocab_size(plain.model) * sizeof(float);
-    assert_in_range(row, 1, VOCAB_MOST * sizeof(float));
-    static float want[SLOTS * VOCAB_MOST], got[SLOTS * VOCAB_MOST], last[VOCAB_MOST], same[VOCAB_MOST];
-    prompt_last(&plain, last);
-    for (size_t k = 0; k < sizeof ready / sizeof *ready; k++) {
-        assert_true(bench_open(&b));
-        for (int i = 0; i < 3 && ready[k][i]; i++) prepare(&b, ready[k][i], ready[k][i] <= 16);
-        model_avoid_compiling(b.model, true);
-        int scheduled = engine_scheduled_count(b.engine), generated = engine_generated_count(b.engine);
-        for (int n = 1; n <= SLOTS; n++) {
-            step_rows(&plain, n, want);
-            step_rows(&b, n, got);
-            assert_memory_equal(got, want, row * (size_t)n);
-        }
-        assert_int_equal(engine_scheduled_count(b.engine), scheduled);
-        assert_int_equal(engine_generated_count(b.engine), generated);
-        prompt_last(&b, same);
-        assert_memory_equal(same, last, row);
-        bench_close(&b);
-    }
-    bench_close(&plain);
-}
-
-static void rows_are_padded_where_that_pays(void **state) {
-    (void)state;
-    Bench b;
-    if (!bench_open(&b)) skip();
-    assert_int_equal(model_rows_now(b.model, 7, true), 7);              // who does not avoid compiling takes all
-    prepare(&b, 1, true);
-    prepare(&b, 8, true);
-    model_avoid_compiling(b.model, true);
-    assert_int_equal(model_rows_now(b.model, 1, true), 1);
-    assert_int_equal(model_rows_now(b.model, 2, true), 2);              // 8 rows for 2
-    assert_int_equal(model_rows_now(b.model, 8, true), 8);
-    assert_int_equal(model_rows_now(b.model, 9, true), 8);
-    bench_close(&b);
-}
-
-static void prepare_all(void *opaque) {
+static void prepare_rest(void *opaque) {
     Bench *b = opaque;
-    for (int n = 16; n > 1; n /= 2) prepare(b, n, true);
-    for (int n = 64; n > 1; n /= 4) prepare(b, n, false);
+    for (int n = 8; n > 1; n /= 2) prepare(b, n, true);
+    prepare(b, 64, false);
     model_avoid_compiling(b->model, false);
 }
 
-static void another_thread_prepares(void **state) {
-    (void)state;
-    Bench plain, b;
+// All numbers of rows, and a prompt, beside the same of a model that compiles what it needs.
+static void compare(Bench *plain, Bench *b, const int *rows, int n_rows) {
     static float want[SLOTS * VOCAB_MOST], got[SLOTS * VOCAB_MOST], last[VOCAB_MOST], same[VOCAB_MOST];
+    size_t row = (size_t)model_vocab_size(plain->model) * sizeof(float);
+    assert_in_range(row, 1, sizeof last);
+    for (int i = 0; i < n_rows; i++) {
+        step_rows(plain, rows[i], want);
+        step_rows(b, rows[i], got);
+        assert_memory_equal(got, want, row * (size_t)rows[i]);
+    }
+    prompt_last(plain, last);
+    prompt_last(b, same);
+    assert_memory_equal(same, last, row);
+}
+
+static void what_is_there_serves_all_numbers_of_rows(void **state) {
+    (void)state;
+    static const int rows[] = {1, 2, 3, 7, 11, 16};
+    enum { N = sizeof rows / sizeof *rows };
+    Bench plain, b;
     if (!bench_open(&plain)) skip();
     assert_true(bench_open(&b));
-    size_t row = (size_t)model_vocab_size(plain.model) * sizeof(float);
-    step_rows(&plain, 11, want);
-    prompt_last(&plain, last);
+    assert_int_equal(model_rows_now(b.model, 7, true), 7);              // who does not avoid compiling takes all
     model_avoid_compiling(b.model, true);
-    Thread *thread = thread_start(prepare_all, &b);
+    prepare(&b, 1, true);
+    int scheduled = engine_scheduled_count(b.engine);
+    compare(&plain, &b, rows, N);
+    assert_int_equal(model_rows_now(b.model, 7, true), 1);
+    assert_int_equal(engine_scheduled_count(b.engine), scheduled);
+    prepare(&b, 16, true);
+    scheduled = engine_scheduled_count(b.engine);
+    assert_int_equal(model_rows_now(b.model, 1, true), 1);
+    assert_int_equal(model_rows_now(b.model, 3, true), 1);              // 16 rows for 3 cost more
+    assert_int_equal(model_rows_now(b.model, 4, true), 4);
+    compare(&plain, &b, rows, N);
+    assert_int_equal(engine_scheduled_count(b.engine), scheduled);
+    Thread *thread = thread_start(prepare_rest, &b);
     assert_non_null(thread);
-    for (int i = 0; i < 20; i++) {
-        step_rows(&b, 11, got);
-        assert_memory_equal(got, want, row * 11);
-        prompt_last(&b, same);
-        assert_memory_equal(same, last, row);
-    }
+    for (int i = 0; i < 10; i++) compare(&plain, &b, rows, N);
     thread_join(thread);
-    step_rows(&b, 11, got);
-    assert_memory_equal(got, want, row * 11);
+    scheduled = engine_scheduled_count(b.engine);
+    compare(&plain, &b, rows, N);
+    assert_int_equal(engine_scheduled_count(b.engine), scheduled);
     bench_close(&b);
     bench_close(&plain);
 }
@@ -164,8 +143,7 @@ static void nothing_is_compiled_after_a_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_there_serves_all_numbers_of_rows), cmocka_unit_test(rows_are_padded_where_that_pays),
-        cmocka_unit_test(another_thread_prepares), cmocka_unit_test(nothing_is_compiled_after_a_stop),
+        cmocka_unit_test(what_is_there_serves_all_numbers_of_rows), cmocka_unit_test(nothing_is_compiled_after_a_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
