@@ -86,6 +86,7 @@ struct Job {
     bool is_done;                     // and the engine has let go of it
     Error error;
     int64_t reused_tokens, generated_tokens;
+    int64_t by_text;                  // of the prompt, in tokens of an earlier history in place of its own (--cache-text)
     uint64_t asked_us, begun_us, first_us, ended_us;   // 0: not yet
 };
 

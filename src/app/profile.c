@@ -15,6 +15,7 @@
 #include "app/roof.h"
 #include "app/terminal.h"
 #include "base/os.h"
+#include "models/generate.h"
 
 enum { ROUNDS = 9, WARM_TOKENS = 3, MOST_ROLES = 16 };
 
@@ -136,12 +137,19 @@ static void profile_print(const Profile *p, const Loaded *l, bool with_source) {
         printf("\n%s---- %s%s\n%s\n", style_begin_bold(), p->rows[i].name, style_end(), p->rows[i].source ? p->rows[i].source : "");
 }
 
-// Brings the model to the wanted depth and generates a few tokens, so that the step is compiled and its inputs are set.
+// Brings as many sequences as there are slots to the wanted depth and generates a few tokens of each, so that the step is
+// compiled and its inputs are set.
 static bool depth_reach(Model *model, int64_t depth, Arena *arena, Error *err) {
     int32_t *tokens = arena_new(arena, (size_t)(depth + 1) * sizeof *tokens);
+    int32_t newest[SESSIONS_AT_ONCE], positions[SESSIONS_AT_ONCE], slots[SESSIONS_AT_ONCE];
+    int n = model_slots(model);
     for (int64_t i = 0; i <= depth; i++) tokens[i] = (int32_t)(i % model_vocab_size(model));
-    if (depth) TRY(model_eval(model, 0, tokens, depth, 0, LOGITS_NONE, NULL, err));
-    for (int i = 0; i < WARM_TOKENS; i++) TRY(model_eval(model, 0, tokens, 1, depth + i, LOGITS_LAST, NULL, err));
+    for (int slot = 0; depth && slot < n; slot++) TRY(model_eval(model, slot, tokens, depth, 0, LOGITS_NONE, NULL, err));
+    for (int i = 0; i < WARM_TOKENS; i++) {
+        for (int slot = 0; slot < n; slot++)
+            newest[slot] = slot % (int)model_vocab_size(model), positions[slot] = (int32_t)depth + i, slots[slot] = slot;
+        TRY(model_forward(model, newest, positions, slots, n, true, err));
+    }
     return true;
 }
 
@@ -153,7 +161,7 @@ static bool profile_run(Loaded *l, int64_t depth, const Options *o, Error *err) 
     bool ok = depth_reach(l->model, depth, o->arena, err);
     progress_end(&progress);
     TRY(ok);
-    TRY(model_step(l->model, 1, &step, err));
+    TRY(model_step(l->model, model_slots(l->model), &step, err));
     if (engine_device(l->engine)->has_host_memory)
         p.roof_gb_s = roof_measure(engine_threads(l->engine), roof_default_bytes());
     TRY(profile_collect(&p, l->model, step, o->arena, err));
@@ -169,6 +177,7 @@ bool command_profile(const Options *o, Error *err) {
     TRY(numbers_read(o->arena, "--depth", option_text(o, OPTION_depth), &depths, &n, err));
     if (n != 1 || depths[0] > 1 << 24) return fail(err, LATHE_BAD_REQUEST, "profile takes one --depth, at most %d", 1 << 24);
     LoadOptions load = load_options(o, depths[0] + WARM_TOKENS + 1);
+    load.model_options.slots = (int)option_int(o, OPTION_rows);
     TRY(loaded_open(&loaded, o->arena, &load, err));
     bool ok = profile_run(&loaded, depths[0], o, err);
     loaded_close(&loaded);

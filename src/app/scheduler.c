@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,13 +127,38 @@ static void leavers_drop(Scheduler *s) {
 
 // ---- the beginning of a job
 
+static Text piece_of(const void *context, int32_t token, bool *is_special) {
+    const Tokenizer *tokenizer = context;
+    *is_special = tokenizer_is_special(tokenizer, token) || tokenizer_is_end(tokenizer, token);
+    return tokenizer_decode_piece(tokenizer, token);
+}
+
+// --cache-text: where the cache knows the beginning of the prompt's text in other tokens, the prompt goes on with those.
+static void prompt_match_text(Scheduler *s, Job *job) {
+    int64_t asked, context = model_context(s->loaded->model);
+    int32_t *tokens = arena_new(job->scratch, (size_t)context * sizeof *tokens);
+    int64_t known = pages_find_text(s->pool, job->ask.prompt, job->ask.n_prompt, piece_of, job->tokenizer, tokens, &asked);
+    int64_t rest = job->ask.n_prompt - asked;
+    if (known == 0 || known + rest >= context) return;
+    for (int64_t i = 0; i < known && job->by_text == 0; i++)
+        if (i >= asked || tokens[i] != job->ask.prompt[i]) job->by_text = known - i;
+    memcpy(tokens + known, job->ask.prompt + asked, (size_t)rest * sizeof *tokens);
+    job->ask.prompt = tokens;
+    job->ask.n_prompt = known + rest;
+}
+
+static bool prompt_place(Scheduler *s, const Slot *slot, Job *job, Error *err) {
+    if (s->options.finds_text) prompt_match_text(s, job);
+    return session_begin(slot->session, job->ask.prompt, job->ask.n_prompt, err);
+}
+
 // Puts the job's history and sampling into the slot's session. Not under the lock: pages may be copied.
-static bool job_place(Slot *slot, Job *job, Error *err) {
+static bool job_place(Scheduler *s, Slot *slot, Job *job, Error *err) {
     TRY(session_set_sampling(slot->session, &job->ask.sampling, err));
     TRY(session_set_bias(slot->session, job->ask.biases, job->ask.n_biases, err));
     session_set_breakers(slot->session, &job->ask.breakers);
     session_set_allowed(slot->session, NULL);
-    return session_begin(slot->session, job->ask.prompt, job->ask.n_prompt, err);
+    return prompt_place(s, slot, job, err);
 }
 
 static Slot *slot_find_free(Scheduler *s) {
@@ -163,7 +189,7 @@ static void slots_fill(Scheduler *s) {
         slot->job = job;
         job->slot = (int)(slot - s->slots);
         pthread_mutex_unlock(&s->lock);
-        bool ok = job_place(slot, job, &err);
+        bool ok = job_place(s, slot, job, &err);
         pthread_mutex_lock(&s->lock);
         if (!ok) {
             slot_free(s, slot, JOB_FAILED, &err);
@@ -273,7 +299,7 @@ static bool waits_for_twin(const Scheduler *s, int at) {
 static bool prompt_look_again(Scheduler *s, Slot *slot, Error *err) {
     Job *job = slot->job;
     if (session_cached(slot->session) > session_reused(slot->session)) return true;
-    TRY(session_begin(slot->session, job->ask.prompt, job->ask.n_prompt, err));
+    TRY(prompt_place(s, slot, job, err));
     pthread_mutex_lock(&s->lock);
     s->totals.cached_tokens += session_reused(slot->session) - job->reused_tokens;
     job->reused_tokens = session_reused(slot->session);

@@ -14,6 +14,7 @@ typedef struct Scheduler Scheduler;
 typedef struct SchedulerOptions {
     int most_queued;                  // jobs that may wait
     SamplingOptions sampling;         // as most answers are drawn: compiled first
+    bool finds_text;                  // the cache by text too: a prompt may be evaluated in other tokens than its own
     const char *cache_path;           // where evaluated prompts are kept between runs; NULL: nowhere
     uint64_t cache_key;
     size_t cache_most_bytes;

@@ -128,12 +128,14 @@ static void signals_end(const sigset_t *watched) {
 }
 
 static bool server_open(Server *server, const Options *o, Error *err) {
-    SchedulerOptions options = {.most_queued = (int)option_int(o, OPTION_queue), .sampling = sampling_from(o)};
+    SchedulerOptions options = {.most_queued = (int)option_int(o, OPTION_queue), .sampling = sampling_from(o),
+                                .finds_text = option_given(o, OPTION_cache_text)};
     LoadOptions load = load_options(o, 0);
     load.model_options.slots = (int)option_int(o, OPTION_slots);
     TRY(loaded_open(&server->loaded, o->arena, &load, err));
     server->name = name_of(o->arena, &server->loaded);
     server->sampling = options.sampling;
+    server->finds_text = options.finds_text;
     server->most_tokens = option_int(o, OPTION_n_tokens);
     server->thinking_budget = option_int(o, OPTION_reasoning_budget);
     server->keep_alive_s = option_real(o, OPTION_keep_alive);

@@ -26,6 +26,7 @@ typedef struct Server {
     SamplingOptions sampling;          // where a request says nothing; the seed is drawn anew for each
     int64_t most_tokens;               // < 0: no limit but the context
     int64_t thinking_budget;           // tokens; < 0: no limit
+    bool finds_text;                   // --cache-text
     double keep_alive_s, timeout_s;
     time_t started;
     atomic_long answered[ENDPOINT_COUNT + 1][STATUS_CLASSES];   // the last row: of no endpoint

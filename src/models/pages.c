@@ -137,6 +137,91 @@ int64_t pages_begin(PagePool *pool, int slot, const int32_t *tokens, int64_t n) 
     }
 }
 
+// ---------------------------------------------------------------- by text
+
+// Where a text, given as tokens, has been read to: `offset` bytes into tokens[at].
+typedef struct TextReader {
+    const int32_t *tokens;
+    int64_t n, at;
+    size_t offset;
+    PieceOf *piece;
+    const void *context;
+} TextReader;
+
+// Reads what the token stands for; false where the text goes on differently.
+static bool reader_take(TextReader *r, int32_t token) {
+    bool is_special, other_is_special;
+    if (r->offset == 0 && r->at < r->n && r->tokens[r->at] == token) {
+        r->at++;
+        return true;
+    }
+    Text text = r->piece(r->context, token, &is_special);
+    if (is_special || text.len == 0) return false;
+    while (text.len) {
+        if (r->at >= r->n) return false;
+        Text other = r->piece(r->context, r->tokens[r->at], &other_is_special);
+        size_t left = other.len - r->offset, take = left < text.len ? left : text.len;
+        if (other_is_special || take == 0 || memcmp(other.at + r->offset, text.at, take) != 0) return false;
+        text.at += take, text.len -= take;
+        r->offset += take;
+        if (take == left) r->at++, r->offset = 0;
+    }
+    return true;
+}
+
+// How many of a page's tokens the reader can take; *whole: of these, those that end where one of the reader's tokens ends;
+// *asked: where that is.
+static int page_read(const PagePool *pool, int64_t page, TextReader *r, int *whole, int64_t *asked) {
+    int n = 0;
+    *whole = 0;
+    while (n < pool->pages[page].n && reader_take(r, page_tokens(pool, page)[n])) {
+        n++;
+        if (r->offset == 0) *whole = n, *asked = r->at;
+    }
+    return n;
+}
+
+static int64_t ids_in_common(const PagePool *pool, const int32_t *tokens, int64_t n) {
+    int64_t at = 0;
+    uint64_t parent = 0;
+    for (int common = KV_PAGE; common == KV_PAGE;) {
+        int64_t page = page_find(pool, parent, tokens + at, n - at < KV_PAGE ? (int)(n - at) : KV_PAGE, &common);
+        at += common;
+        if (page >= 0) parent = pool->pages[page].serial;
+    }
+    return at;
+}
+
+int64_t pages_find_text(const PagePool *pool, const int32_t *tokens, int64_t n, PieceOf *piece, const void *context,
+                        int32_t *known, int64_t *asked) {
+    TextReader best = {tokens, n, 0, 0, piece, context};
+    int64_t at = 0, n_known = 0;
+    uint64_t parent = 0;
+    *asked = 0;
+    for (int taken = KV_PAGE; taken == KV_PAGE && at + KV_PAGE <= pool->per_slot * KV_PAGE;) {
+        TextReader from = best;
+        int64_t best_page = -1, best_asked = *asked;
+        int best_whole = 0;
+        taken = 0;
+        for (int64_t i = 0; i < pool->n_pages; i++) {
+            if (pool->pages[i].parent != parent || pool->pages[i].n == 0) continue;
+            TextReader reader = from;
+            int64_t ends = *asked;
+            int whole, n_read = page_read(pool, i, &reader, &whole, &ends);
+            if (best_page >= 0 && (reader.at < best.at || (reader.at == best.at && reader.offset <= best.offset))) continue;
+            best_page = i, best = reader, taken = n_read, best_whole = whole, best_asked = ends;
+        }
+        if (best_page < 0) break;
+        memcpy(known + at, page_tokens(pool, best_page), (size_t)taken * sizeof *known);
+        if (best_whole) n_known = at + best_whole, *asked = best_asked;
+        at += taken;
+        parent = pool->pages[best_page].serial;
+    }
+    if (*asked > ids_in_common(pool, tokens, n)) return n_known;
+    *asked = 0;
+    return 0;
+}
+
 void pages_reserve(PagePool *pool, int slot, int64_t length) {
     while (*held_of(pool, slot) * KV_PAGE < length) {
         int64_t page = page_take(pool, -1);

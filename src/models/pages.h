@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/text.h"
 #include "models/model.h"
 
 typedef struct PagePool PagePool;
@@ -17,6 +18,13 @@ PagePool *pages_create(Model *model);
 void pages_destroy(PagePool *pool);                               // NULL is allowed
 // The slot's history is to become tokens[0..n). Returns how many of them are in its pages already, at most n − 1.
 int64_t pages_begin(PagePool *pool, int slot, const int32_t *tokens, int64_t n);
+// The text of a token; *is_special: it stands for itself alone, whatever has the same text.
+typedef Text PieceOf(const void *context, int32_t token, bool *is_special);
+// Histories whose text begins as that of tokens[0..n) does but was cut into other tokens (the model's own choice of them, for
+// example). Writes the known ids of the longest such beginning that ends between two tokens on both sides to known[context of
+// the model], *asked: for how many of tokens they stand. Returns their number; 0 where ids alone find as much.
+int64_t pages_find_text(const PagePool *pool, const int32_t *tokens, int64_t n, PieceOf *piece, const void *context,
+                        int32_t *known, int64_t *asked);
 // The slot may write positions below length, which is at most the context.
 void pages_reserve(PagePool *pool, int slot, int64_t length);
 // Positions from … to − 1 of the slot have been written for these tokens of its history.

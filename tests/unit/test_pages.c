@@ -181,6 +181,72 @@ static void pages_in_use_stay(void **state) {
     house_close(&h);
 }
 
+// ---------------------------------------------------------------- by text
+
+// Tokens 3 … 28 are the letters; 100 + 26 · a + b two of them; 1 is a special token whose text is "a", 2 one without text.
+static Text piece(const void *context, int32_t token, bool *is_special) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    static char pairs[26 * 26][2];
+    (void)context;
+    *is_special = token <= 2;
+    if (token == 1) return (Text){letters, 1};
+    if (token < 3) return (Text){"", 0};
+    if (token < 100) return (Text){letters + token - 3, 1};
+    char *pair = pairs[token - 100];
+    pair[0] = letters[(token - 100) / 26], pair[1] = letters[(token - 100) % 26];
+    return (Text){pair, 2};
+}
+
+enum { LETTER = 3 };
+
+static int32_t two(int a, int b) { return 100 + 26 * (a % 26) + b % 26; }
+
+static void other_cuts_of_a_text_are_found(void **state) {
+    (void)state;
+    House h;
+    int32_t letters[200], pairs[100], known[CONTEXT];
+    int64_t asked;
+    if (!house_open(&h)) skip();
+    for (int i = 0; i < 200; i++) letters[i] = LETTER + i * i % 26;
+    for (int i = 0; i < 100; i++) pairs[i] = two(4 * i * i, (2 * i + 1) * (2 * i + 1));
+    write_down(&h, 0, letters, 0, 150);                                 // 150 letters are 75 pairs
+    assert_int_equal(pages_find_text(h.pool, pairs, 100, piece, NULL, known, &asked), 150);
+    assert_int_equal(asked, 75);
+    assert_memory_equal(known, letters, 150 * sizeof *letters);
+    assert_int_equal(pages_find_text(h.pool, letters, 200, piece, NULL, known, &asked), 0);   // ids alone find it
+    assert_int_equal(asked, 0);
+    int32_t other[100];
+    memcpy(other, pairs, sizeof pairs);
+    other[40] = two(other[40], 3);                                      // 80 letters are the same, or 81
+    assert_int_equal(pages_find_text(h.pool, other, 100, piece, NULL, known, &asked), 80);
+    assert_int_equal(asked, 40);
+    other[0] = 1;                                                       // "a" as a special token is no "a"
+    assert_int_equal(pages_find_text(h.pool, other, 100, piece, NULL, known, &asked), 0);
+    other[0] = LETTER, other[1] = two(1, 4);                            // "a", "be", and then something else
+    assert_int_equal(pages_find_text(h.pool, other, 100, piece, NULL, known, &asked), 3);
+    assert_int_equal(asked, 2);
+    memcpy(other, letters, 10 * sizeof *letters);                       // ten by ids, then pairs
+    memcpy(other + 10, pairs + 5, 90 * sizeof *pairs);
+    assert_int_equal(pages_find_text(h.pool, other, 100, piece, NULL, known, &asked), 150);
+    assert_int_equal(asked, 80);
+    house_close(&h);
+}
+
+static void special_tokens_stand_for_themselves(void **state) {
+    (void)state;
+    House h;
+    int32_t history_of[] = {2, LETTER, LETTER + 1, 2, LETTER + 2, LETTER + 3}, asked_for[] = {2, two(0, 1), 2, two(2, 3), LETTER};
+    int32_t plain[] = {2, two(0, 1), LETTER + 2, LETTER + 3, LETTER}, known[CONTEXT];
+    int64_t asked;
+    if (!house_open(&h)) skip();
+    write_down(&h, 0, history_of, 0, 6);
+    assert_int_equal(pages_find_text(h.pool, asked_for, 5, piece, NULL, known, &asked), 6);
+    assert_int_equal(asked, 4);
+    assert_int_equal(pages_find_text(h.pool, plain, 5, piece, NULL, known, &asked), 3);       // up to the special one
+    assert_int_equal(asked, 2);
+    house_close(&h);
+}
+
 // ---------------------------------------------------------------- on disk
 
 static const char *saved_path(House *h) {
@@ -286,6 +352,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(common_beginnings_are_found), cmocka_unit_test(shared_pages_hold_the_same_numbers),
         cmocka_unit_test(the_longest_unused_goes_first), cmocka_unit_test(pages_in_use_stay),
+        cmocka_unit_test(other_cuts_of_a_text_are_found), cmocka_unit_test(special_tokens_stand_for_themselves),
         cmocka_unit_test(a_restart_finds_the_same_numbers), cmocka_unit_test(the_last_used_are_kept),
         cmocka_unit_test(damaged_files_are_not_believed),
     };
