@@ -116,9 +116,7 @@ static bool row_measure(Bench *b, BenchRow *row, const Options *o, Error *err) {
     if (row->generated) {
         TRY(generation_run(b, row->generated < 3 ? row->generated : 3, row->depth, err));
         TRY(rate_measure(b, &decode, row->generated, row->depth, &row->decode_tok_s, o->arena, err));
-        double cache = (double)model_cache_bytes_per_token(b->loaded->model) *
-                       ((double)row->depth + (double)row->generated / 2);
-        row->read_gb_s = row->decode_tok_s * ((double)model_bytes_per_token(b->loaded->model) + cache) / 1e9;
+        row->read_gb_s = loaded_read_gb_s(b->loaded, row->decode_tok_s, ((double)row->depth + (double)row->generated / 2));
     }
     return true;
 }

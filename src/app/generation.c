@@ -390,6 +390,12 @@ static json_t *rate_of(json_int_t tokens, double ms) {
     return tokens > 0 && ms > 0 ? json_real((double)tokens * 1e3 / ms) : json_null();
 }
 
+// What reading weights and cache took of the memory's speed. Answers of one step share what it reads: each has all of it.
+static json_t *roof_share_of(const Server *server, const Job *job, double tok_s) {
+    double depth = (double)job->ask.n_prompt + (double)job->generated_tokens / 2;
+    return json_real(loaded_read_gb_s(&server->loaded, tok_s, depth) / server->roof_gb_s);
+}
+
 // Of the first answer: milliseconds in the queue, for the prompt up to the first token, and for the tokens behind it.
 json_t *generation_timings(const Generation *g) {
     const Job *job = &g->jobs[0];
@@ -397,9 +403,12 @@ json_t *generation_timings(const Generation *g) {
     double queue_ms = (double)(begun - job->asked_us) / 1e3, prompt_ms = (double)(first - begun) / 1e3;
     double answer_ms = (double)(job->ended_us - first) / 1e3;
     json_int_t evaluated = job->ask.n_prompt - job->reused_tokens, behind = job->generated_tokens - 1;
-    return json_pack("{s:f, s:I, s:I, s:f, s:o, s:I, s:f, s:o, s:I}", "queue_ms", queue_ms, "cache_n",
+    json_t *timings = json_pack("{s:f, s:I, s:I, s:f, s:o, s:I, s:f, s:o, s:I}", "queue_ms", queue_ms, "cache_n",
                      (json_int_t)job->reused_tokens, "prompt_n", evaluated, "prompt_ms", prompt_ms, "prompt_per_second",
                      rate_of(evaluated, prompt_ms), "predicted_n", (json_int_t)job->generated_tokens, "predicted_ms",
                      answer_ms, "predicted_per_second", rate_of(behind, answer_ms), "seed",
                      (json_int_t)(job->ask.sampling.seed & INT64_MAX));
+    if (g->server->roof_gb_s > 0 && behind > 0 && answer_ms > 0)
+        json_object_set_new(timings, "roof_share", roof_share_of(g->server, job, (double)behind * 1e3 / answer_ms));
+    return timings;
 }

@@ -78,6 +78,10 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     return true;
 }
 
+double loaded_read_gb_s(const Loaded *l, double tok_s, double depth) {
+    return tok_s * ((double)model_bytes_per_token(l->model) + (double)model_cache_bytes_per_token(l->model) * depth) / 1e9;
+}
+
 void loaded_print(const Loaded *l) {
     int threads = engine_threads(l->engine);
     fprintf(stderr, "[%s: %s, context %lld tokens, cache %lld bytes a token, %d thread%s]\n", l->path,

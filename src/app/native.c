@@ -47,13 +47,16 @@ void endpoint_props(Exchange *x) {
                                  (double)o->dry_multiplier, "dry_base", (double)o->dry_base, "dry_allowed_length",
                                  o->dry_allowed_length, "dry_penalty_last_n", o->dry_window);
     const ChatTemplate *form = chat_form_template(server->form);
-    reply_json(x, 200, json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:s, s:b, s:b, s:s}", "model", server->name, "architecture",
-                                 model_config(m)->architecture, "total_slots", model_slots(m), "n_ctx",
-                                 (json_int_t)model_context(m), "cache_bytes_per_token",
-                                 (json_int_t)model_cache_bytes_per_token(m), "default_generation_settings", sampling,
-                                 "chat_form", chat_template_name(form), "knows_tools", chat_template_knows_tools(form),
-                                 "knows_thinking", chat_template_knows_thinking(form), "build_info",
-                                 "lathe-" LATHE_VERSION));
+    json_t *props = json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:b, s:s}", "model", server->name, "architecture",
+                              model_config(m)->architecture, "total_slots", model_slots(m), "n_ctx",
+                              (json_int_t)model_context(m), "cache_bytes_per_token",
+                              (json_int_t)model_cache_bytes_per_token(m), "bytes_per_token",
+                              (json_int_t)model_bytes_per_token(m), "default_generation_settings", sampling,
+                              "chat_form", chat_template_name(form), "knows_tools", chat_template_knows_tools(form),
+                              "knows_thinking", chat_template_knows_thinking(form), "build_info",
+                              "lathe-" LATHE_VERSION);
+    if (server->roof_gb_s > 0) json_object_set_new(props, "roof_gb_s", json_real(server->roof_gb_s));
+    reply_json(x, 200, props);
 }
 
 // ---- tokens

@@ -26,6 +26,7 @@ typedef struct Server {
     SamplingOptions sampling;          // where a request says nothing; the seed is drawn anew for each
     int64_t most_tokens;               // < 0: no limit but the context
     int64_t thinking_budget;           // tokens; < 0: no limit
+    double roof_gb_s;                  // --roof; 0: not measured
     bool finds_text;                   // --cache-text
     double keep_alive_s, timeout_s;
     time_t started;

@@ -109,5 +109,18 @@ def test_sigterm_before_anything():
         process.stdout.close()
 
 
+def test_timings_say_the_share_of_the_roof():
+    ask = {"prompt": "Once upon a time", "max_tokens": 200, "temperature": 0, "ignore_eos": True}
+    with Server("--slots", "1", "--roof") as s:
+        reply, props = s.fine("/v1/completions", ask), s.get("/props")[2]
+    t, roof = reply["timings"], props["roof_gb_s"] * 1e9
+    depth = reply["usage"]["prompt_tokens"] + 100
+    read = t["predicted_per_second"] * (props["bytes_per_token"] + props["cache_bytes_per_token"] * depth)
+    assert roof > 1e8 and abs(t["roof_share"] * roof / read - 1) < 1e-6, (t, props)
+    with Server("--slots", "1") as s:
+        assert "roof_share" not in s.fine("/v1/completions", {**ask, "max_tokens": 5})["timings"]
+        assert "roof_gb_s" not in s.get("/props")[2]
+
+
 if __name__ == "__main__":
     harness.main(sys.modules[__name__])
