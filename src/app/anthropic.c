@@ -183,8 +183,8 @@ static json_t *tool_use_id(const Generation *g, int tool) {
 }
 
 static const char *stop_reason(const Choice *c) {
+    if (generation_is_cut(c)) return "max_tokens";
     if (c->has_tools) return "tool_use";
-    if (c->job->end == JOB_LENGTH || c->job->end == JOB_CONTEXT) return "max_tokens";
     return c->job->end == JOB_STOP_TEXT ? "stop_sequence" : "end_turn";
 }
 
@@ -210,9 +210,9 @@ static json_t *messages_whole(Generation *g) {
     if (reasoning.len)
         json_array_append_new(blocks, json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", json_of_text(reasoning), "signature", ""));
     if (content.len) json_array_append_new(blocks, json_pack("{s:s, s:o}", "type", "text", "text", json_of_text(content)));
-    for (size_t i = 0; i + 1 < parts->len; i++) {
+    for (size_t i = 0; i < parts->len; i++) {
         if (parts->at[i].kind != PART_TOOL) continue;
-        Text arguments = parts->at[i + 1].text;
+        Text arguments = reply_arguments_of(g->x->arena, parts, i);
         json_t *input = json_loadb(arguments.at, arguments.len, 0, NULL);
         json_array_append_new(blocks, json_pack("{s:s, s:o, s:o, s:o}", "type", "tool_use", "id", tool_use_id(g, parts->at[i].tool),
                                                 "name", json_of_text(parts->at[i].text), "input", input ? input : json_object()));

@@ -225,6 +225,7 @@ static void news_scan(Generation *g, News *news, bool is_end) {
         Text text = reply_text_of(g->scratch, &news->parts, PART_CONTENT);
         reply_scanner_feed(c->scanner, text, is_end, g->scratch, &parts);
         news->parts = parts;
+        c->is_cut = is_end && reply_scanner_is_cut(c->scanner);
     }
     for (size_t i = 0; i < news->parts.len; i++) c->has_tools |= news->parts.at[i].kind == PART_TOOL;
 }
@@ -364,9 +365,19 @@ Text reply_text_of(Arena *arena, const ReplyParts *parts, PartKind kind) {
     return builder_view(&all);
 }
 
+Text reply_arguments_of(Arena *arena, const ReplyParts *parts, size_t i) {
+    TextBuilder all = builder(arena);
+    for (size_t k = i + 1; k < parts->len; k++)
+        if (parts->at[k].kind == PART_ARGUMENTS && parts->at[k].tool == parts->at[i].tool) builder_text(&all, parts->at[k].text);
+    return builder_view(&all);
+}
+
+bool generation_is_cut(const Choice *c) {
+    return (c->job->end == JOB_LENGTH || c->job->end == JOB_CONTEXT) && (!c->has_tools || c->is_cut);
+}
+
 const char *generation_finish_reason(const Choice *c) {
-    if (c->has_tools) return "tool_calls";
-    return c->job->end == JOB_LENGTH || c->job->end == JOB_CONTEXT ? "length" : "stop";
+    return generation_is_cut(c) ? "length" : c->has_tools ? "tool_calls" : "stop";
 }
 
 // Tokens of the prompts once each, of the answers all; cached are those that no answer had to evaluate.

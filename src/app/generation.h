@@ -15,6 +15,7 @@ typedef struct Choice {
     size_t text_seen, tokens_seen;   // of the job's, handed on already
     bool is_ended;                   // its end was handed on
     bool has_tools;                  // a PART_TOOL was among its parts
+    bool is_cut;                     // it ended inside of a call's arguments
     ReplyScanner *scanner;           // NULL: all is content
     ReplyParts parts;                // all so far, where the reply is whole
 } Choice;
@@ -76,10 +77,13 @@ typedef struct GenerationSetup {
 bool generation_begin(Generation **generation, Exchange *x, Fields *fields, const GenerationSetup *setup) MUST_CHECK;
 void generation_reply(Generation *g);                      // waits for the answers, or sets up the stream
 bool generation_has_ended(const Generation *g);            // all of its choices have said that they end
+bool generation_is_cut(const Choice *choice);              // no room was left for more; where calls are whole, nothing is missing
 const char *generation_finish_reason(const Choice *choice);  // stop, length or tool_calls
 json_t *generation_usage(const Generation *g);             // OpenAI's, with cached tokens
 json_t *generation_timings(const Generation *g);           // of each phase
 // data: {…}\n\n; takes the reference. event: NULL for none.
 void event_put(TextBuilder *out, const char *event, json_t *value);
+// The arguments of the call whose PART_TOOL is the i-th part, put together.
+Text reply_arguments_of(Arena *arena, const ReplyParts *parts, size_t i);
 // The text of all parts of one kind.
 Text reply_text_of(Arena *arena, const ReplyParts *parts, PartKind kind);

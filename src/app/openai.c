@@ -144,18 +144,13 @@ static void chat_finish(Generation *g, TextBuilder *out) {
     stream_done(g, CHAT_CHUNK, out);
 }
 
-// The arguments of each call are joined from their pieces.
 static json_t *calls_pack(const Generation *g, int index, const ReplyParts *parts) {
     json_t *calls = json_array();
     for (size_t i = 0; i < parts->len; i++) {
         if (parts->at[i].kind != PART_TOOL) continue;
-        TextBuilder arguments = builder(g->x->arena);
-        for (size_t k = i + 1; k < parts->len; k++)
-            if (parts->at[k].kind == PART_ARGUMENTS && parts->at[k].tool == parts->at[i].tool)
-                builder_text(&arguments, parts->at[k].text);
         json_array_append_new(calls, json_pack("{s:o, s:s, s:{s:o, s:o}}", "id", call_id(g, index, parts->at[i].tool), "type",
                                                "function", "function", "name", json_of_text(parts->at[i].text), "arguments",
-                                               json_of_text(builder_view(&arguments))));
+                                               json_of_text(reply_arguments_of(g->x->arena, parts, i))));
     }
     return calls;
 }

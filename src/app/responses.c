@@ -58,7 +58,7 @@ static json_t *response_pack(const Generation *g, const char *status) {
 }
 
 static const char *status_of(const Choice *c) {
-    return c->job->end == JOB_LENGTH || c->job->end == JOB_CONTEXT ? "incomplete" : "completed";
+    return generation_is_cut(c) ? "incomplete" : "completed";
 }
 
 // ---- events; nothing is told where out is NULL

@@ -31,6 +31,27 @@ bool text_ends(Text a, const char *suffix) {
     return len == 0 || (a.len >= len && memcmp(a.at + a.len - len, suffix, len) == 0);
 }
 
+size_t text_find(Text a, Text needle) {
+    if (needle.len == 0) return a.len;
+    for (size_t at = 0; at + needle.len <= a.len; at++)
+        if (memcmp(a.at + at, needle.at, needle.len) == 0) return at;
+    return a.len;
+}
+
+Text text_after(Text a, size_t n) {
+    return (Text){a.at + n, a.len - n};
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+Text text_trim(Text a) {
+    while (a.len && is_blank(a.at[0])) a = text_after(a, 1);
+    while (a.len && is_blank(a.at[a.len - 1])) a.len--;
+    return a;
+}
+
 Text text_copy(Arena *arena, Text a) {
     CHECK(a.len < SIZE_MAX);
     char *at = arena_new(arena, a.len + 1);

@@ -14,6 +14,9 @@ bool text_equal(Text a, Text b);
 bool text_is(Text a, const char *cstr);
 bool text_starts(Text a, const char *prefix);
 bool text_ends(Text a, const char *suffix);
+size_t text_find(Text a, Text needle);                        // where it begins; a.len: nowhere, or the needle is empty
+Text text_after(Text a, size_t n);                            // without its first n bytes; n ≤ a.len
+Text text_trim(Text a);                                       // without spaces, tabs and ends of lines around
 Text text_copy(Arena *arena, Text a);                         // the copy is zero-terminated
 const char *text_cstr(Arena *arena, Text a);
 

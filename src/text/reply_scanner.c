@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "text/json_values.h"
+#include "text/call_scanner.h"
 
 static const ToolFormat tool_formats[] = {
 #define TOOL_FORMAT(name, mark, open, separator, close, syntax, is_bare, around) \
@@ -39,37 +39,19 @@ struct ReplyScanner {
     TextBuilder held, space;        // space: white space that is content only if content follows
     bool drops_space;               // white space that comes now follows thinking or a call
     bool is_bare_call;
-    int n_calls;
+    CallScanner *call;              // NULL: no calls are looked for
     Arena *out_arena;
     ReplyParts *out;
 };
 
 // ---- texts
 
-// Where needle begins in text; text.len where it does not.
-static size_t find(Text text, Text needle) {
-    if (needle.len == 0) return text.len;
-    for (size_t at = 0; at + needle.len <= text.len; at++)
-        if (memcmp(text.at + at, needle.at, needle.len) == 0) return at;
-    return text.len;
-}
-
 static bool contains(Text text, const char *needle) {
-    return find(text, text_of(needle)) < text.len;
+    return text_find(text, text_of(needle)) < text.len;
 }
 
 static bool is_space(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static Text after(Text text, size_t n) {
-    return (Text){text.at + n, text.len - n};
-}
-
-static Text trimmed(Text t) {
-    while (t.len && is_space(t.at[0])) t = after(t, 1);
-    while (t.len && is_space(t.at[t.len - 1])) t.len--;
-    return t;
 }
 
 // ---- formats
@@ -111,7 +93,7 @@ void reply_format_markers(const ReplyFormat *format, Arena *arena, const Text **
 }
 
 bool reply_format_is_open(const ReplyFormat *format, Text prompt) {
-    return format->thinking && text_ends(trimmed(prompt), format->thinking->open);
+    return format->thinking && text_ends(text_trim(prompt), format->thinking->open);
 }
 
 ReplyScanner *reply_scanner_create(Arena *arena, const ReplyFormat *format, const json_t *tools, bool is_open) {
@@ -120,6 +102,7 @@ ReplyScanner *reply_scanner_create(Arena *arena, const ReplyFormat *format, cons
                         .held = builder(arena), .space = builder(arena), .drops_space = is_open};
     if (json_array_size(tools) == 0) s->format.tools = NULL;
     if (s->format.tools) {
+        s->call = call_scanner_create(arena, s->format.tools, tools);
         s->markers[s->n_markers++] = text_of(s->format.tools->open);
         words_of(s->format.tools->around, arena, s->markers, &s->n_markers, MARKERS_MAX);
     }
@@ -133,7 +116,7 @@ static void part_push(ReplyScanner *s, PartKind kind, int tool, Text text) {
 }
 
 static void give(ReplyScanner *s, PartKind kind, Text text) {
-    while (s->drops_space && text.len && is_space(text.at[0])) text = after(text, 1);
+    while (s->drops_space && text.len && is_space(text.at[0])) text = text_after(text, 1);
     if (text.len == 0) return;
     s->drops_space = false;
     builder_text(&s->space, text);
@@ -148,133 +131,6 @@ static void give(ReplyScanner *s, PartKind kind, Text text) {
 static void section_end(ReplyScanner *s) {
     s->space.len = 0;
     s->drops_space = true;
-}
-
-// ---- calls
-
-static void call_push(ReplyScanner *s, Text name, Text arguments) {
-    part_push(s, PART_TOOL, s->n_calls, name);
-    part_push(s, PART_ARGUMENTS, s->n_calls, arguments);
-    s->n_calls++;
-}
-
-static bool call_push_json(ReplyScanner *s, Text name, const json_t *arguments) {
-    char *text = json_dumps(arguments, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (text) call_push(s, name, text_of(text));
-    free(text);
-    return text != NULL;
-}
-
-// {"name": …, "arguments": {…}}; arguments that are a text hold JSON.
-static bool object_is_call(const json_t *call, const json_t **arguments) {
-    *arguments = json_object_get(call, "arguments");
-    if (!*arguments) *arguments = json_object_get(call, "parameters");
-    return json_is_string(json_object_get(call, "name")) && (!*arguments || json_is_object(*arguments) || json_is_string(*arguments));
-}
-
-static bool object_take(ReplyScanner *s, const json_t *call) {
-    const json_t *name = json_object_get(call, "name"), *arguments;
-    if (!object_is_call(call, &arguments)) return false;
-    Text called = {json_string_value(name), json_string_length(name)};
-    if (!arguments) call_push(s, called, text_of("{}"));
-    else if (json_is_string(arguments)) call_push(s, called, (Text){json_string_value(arguments), json_string_length(arguments)});
-    else return call_push_json(s, called, arguments);
-    return true;
-}
-
-// One object, a list of them, or several with white space or ; between.
-static bool objects_take(ReplyScanner *s, Text body) {
-    int before = s->n_calls;
-    while ((body = trimmed(body)).len) {
-        json_error_t at;
-        json_t *value = json_loadb(body.at, body.len, JSON_DISABLE_EOF_CHECK, &at), *entry;
-        size_t i, used = (size_t)at.position;
-        bool ok = value != NULL;
-        if (json_is_array(value)) json_array_foreach(value, i, entry) ok = ok && object_take(s, entry);
-        else ok = ok && object_take(s, value);
-        json_decref(value);
-        if (!ok || used == 0 || used > body.len) return s->n_calls > before && ok;
-        body = trimmed(after(body, used));
-        if (body.len && body.at[0] == ';') body = after(body, 1);
-    }
-    return s->n_calls > before;
-}
-
-static const json_t *tool_parameters(const ReplyScanner *s, Text name) {
-    size_t i;
-    json_t *tool;
-    json_array_foreach(s->tools, i, tool) {
-        const json_t *function = json_object_get(tool, "function"), *own = json_object_get(function, "name");
-        if (json_is_string(own) && text_equal(name, (Text){json_string_value(own), json_string_length(own)}))
-            return json_object_get(function, "parameters");
-    }
-    return NULL;
-}
-
-// A value is a text where the definition says so, or where it is no JSON.
-static json_t *pair_value(const json_t *parameters, const char *key, Text value) {
-    const json_t *type = json_object_get(json_object_get(json_object_get(parameters, "properties"), key), "type");
-    bool is_text = json_is_word(type, "string");
-    json_t *parsed = is_text ? NULL : json_loadb(value.at, value.len, JSON_DECODE_ANY, NULL);
-    return parsed ? parsed : json_of_text(value);
-}
-
-// Cuts what stands between two markers off the front.
-static bool between(Text *text, const char *open, const char *close, Text *inside) {
-    size_t begin = find(*text, text_of(open));
-    if (begin == text->len) return false;
-    Text rest = after(*text, begin + strlen(open));
-    size_t end = find(rest, text_of(close));
-    if (end == rest.len) return false;
-    *inside = (Text){rest.at, end};
-    *text = after(rest, end + strlen(close));
-    return true;
-}
-
-static bool pairs_take(ReplyScanner *s, Text body) {
-    Text name = trimmed((Text){body.at, find(body, text_of("<arg_key>"))}), key, value;
-    const json_t *parameters = tool_parameters(s, name);
-    json_t *arguments = json_object();
-    body = after(body, find(body, text_of("<arg_key>")));
-    bool ok = name.len > 0;
-    while (ok && between(&body, "<arg_key>", "</arg_key>", &key)) {
-        ok = between(&body, "<arg_value>", "</arg_value>", &value);
-        if (!ok) break;
-        const char *own = text_cstr(s->arena, trimmed(key));
-        json_object_set_new(arguments, own, pair_value(parameters, own, value));
-    }
-    ok = ok && trimmed(body).len == 0 && call_push_json(s, name, arguments);
-    json_decref(arguments);
-    return ok;
-}
-
-// name, separator, JSON; or, in older files, a kind, separator, name, and the JSON in a fenced block.
-static bool named_take(ReplyScanner *s, Text body) {
-    Text separator = text_of(s->format.tools->separator), fence = text_of("```");
-    size_t at = find(body, separator);
-    if (at == body.len) return false;
-    Text name = trimmed((Text){body.at, at}), arguments = trimmed(after(body, at + separator.len));
-    size_t block = find(arguments, fence);
-    if (block < arguments.len) {
-        name = trimmed((Text){arguments.at, block});
-        arguments = after(arguments, block + fence.len);
-        if (text_starts(arguments, "json")) arguments = after(arguments, 4);
-        arguments = trimmed((Text){arguments.at, find(arguments, fence)});
-    }
-    json_t *parsed = json_loadb(arguments.at, arguments.len, 0, NULL);
-    bool ok = name.len && json_is_object(parsed);
-    if (ok) call_push(s, name, arguments);
-    json_decref(parsed);
-    return ok;
-}
-
-static bool call_take(ReplyScanner *s, Text body) {
-    switch (s->format.tools->syntax) {
-    case OBJECT_SYNTAX: return objects_take(s, body);
-    case PAIRS_SYNTAX: return pairs_take(s, body);
-    case NAMED_SYNTAX: return named_take(s, body);
-    }
-    return false;
 }
 
 // ---- the scan
@@ -301,7 +157,7 @@ static size_t marker_find(Text text, const Text *markers, size_t n, int *which) 
 // False: more text is needed.
 static bool start_step(ReplyScanner *s, bool is_end) {
     Text text = builder_view(&s->held);
-    while (text.len && is_space(text.at[0])) text = after(text, 1);
+    while (text.len && is_space(text.at[0])) text = text_after(text, 1);
     if (text.len == 0 && !is_end) return false;
     const char *open = s->format.thinking ? s->format.thinking->open : "";
     size_t n = strlen(open), compared = text.len < n ? text.len : n;
@@ -315,6 +171,7 @@ static bool start_step(ReplyScanner *s, bool is_end) {
     }
     s->is_bare_call = s->format.tools && s->format.tools->is_bare && text.len && text.at[0] == '{';
     s->state = s->is_bare_call ? IN_CALL : IN_CONTENT;
+    if (s->is_bare_call) call_scanner_begin(s->call);
     return true;
 }
 
@@ -328,26 +185,27 @@ static bool text_step(ReplyScanner *s, PartKind kind, const Text *markers, size_
     if (which < 0) return false;
     section_end(s);
     if (s->state == IN_REASONING) s->state = AT_START;      // a call may follow bare
-    else if (which == 0) s->state = IN_CALL;
+    else if (which == 0) {
+        s->state = IN_CALL;
+        call_scanner_begin(s->call);
+    }
     return true;
 }
 
 static bool call_step(ReplyScanner *s, bool is_end) {
-    const ToolFormat *f = s->format.tools;
-    Text text = builder_view(&s->held), close = text_of(f->close);
-    size_t end = find(text, close);
-    bool is_whole = close.len && end < text.len;
-    if (!is_whole && !is_end) return false;
-    bool ends_here = is_whole || close.len == 0;
-    if (!ends_here || !call_take(s, (Text){text.at, end})) {
+    size_t used;
+    Text text = builder_view(&s->held);
+    CallProgress progress = call_scanner_step(s->call, text, is_end, s->out_arena, s->out, &used);
+    if (progress == CALL_NONE) {
         s->drops_space = false;
-        if (!s->is_bare_call) give(s, PART_CONTENT, text_of(f->open));
-        give(s, PART_CONTENT, (Text){text.at, is_whole ? end + close.len : end});
-    } else section_end(s);
-    held_drop(s, is_whole ? end + close.len : text.len);
+        if (!s->is_bare_call && !call_scanner_has_calls(s->call)) give(s, PART_CONTENT, text_of(s->format.tools->open));
+        give(s, PART_CONTENT, (Text){text.at, used});
+    } else if (progress == CALL_ENDED) section_end(s);
+    held_drop(s, used);
+    if (progress == CALL_GOES_ON) return used > 0;
     s->is_bare_call = false;
     s->state = IN_CONTENT;
-    return is_whole;
+    return true;
 }
 
 static bool scan_step(ReplyScanner *s, bool is_end) {
@@ -368,4 +226,8 @@ void reply_scanner_feed(ReplyScanner *s, Text text, bool is_end, Arena *out_aren
     while (scan_step(s, is_end)) continue;
     if (is_end && s->state == IN_CONTENT && s->space.len) part_push(s, PART_CONTENT, 0, builder_view(&s->space));
     if (is_end) s->space.len = 0;
+}
+
+bool reply_scanner_is_cut(const ReplyScanner *s) {
+    return s->call && call_scanner_is_cut(s->call);
 }

@@ -1,7 +1,7 @@
 // reply_scanner: an answer's text, as it comes, cut into what it is: content, thinking, calls of tools.
 // In: text in pieces, cut anywhere; the rows of reply_formats.def that the model's chat template speaks. Out: parts.
-// Invariant: cut anywhere, the parts put together are the same. A call that is none (no JSON, no name, cut short) is content,
-// as it was written. Space around calls and thinking is no content. A marker is looked for only where it may stand.
+// Invariant: cut anywhere, the parts put together are the same. A call that is none (no name, no arguments) is content, as it
+// was written. Space around calls and thinking is no content. A marker is looked for only where it may stand.
 // Example: "<think>Hm.</think>\n\nHi" → REASONING "Hm.", CONTENT "Hi"
 #pragma once
 #include <jansson.h>
@@ -14,7 +14,7 @@ typedef enum PartKind { PART_CONTENT, PART_REASONING, PART_TOOL, PART_ARGUMENTS 
 typedef struct ReplyPart {
     PartKind kind;
     int tool;                        // TOOL, ARGUMENTS: number of the call in its answer
-    Text text;                       // TOOL: the function's name; ARGUMENTS: its arguments, a JSON object
+    Text text;                       // TOOL: the function's name; ARGUMENTS: a piece of its arguments, a JSON object
 } ReplyPart;
 typedef struct ReplyParts { ReplyPart *at; size_t len, cap; } ReplyParts;
 
@@ -44,3 +44,5 @@ typedef struct ReplyScanner ReplyScanner;
 ReplyScanner *reply_scanner_create(Arena *arena, const ReplyFormat *format, const json_t *tools, bool is_open);
 // Appends what is certain now; texts live on out_arena. is_end: no more will come.
 void reply_scanner_feed(ReplyScanner *s, Text text, bool is_end, Arena *out_arena, ReplyParts *out);
+// The answer ended inside of a call's arguments, which are no JSON therefore.
+bool reply_scanner_is_cut(const ReplyScanner *s);

@@ -194,8 +194,32 @@ def test_without_tools_nothing_is_a_call():
     assert "tool_calls" not in got and got["reasoning_content"] == "Hm." and "<tool_call>" in got["content"], got
     assert "tool_calls" not in message("hermes", "hermes", tools=TOOLS, tool_choice="none")["message"]
     assert message("hermes", "quoted")["message"]["content"] == "hello </think> world"
-    cut = message("hermes", "hermes", tools=TOOLS, max_tokens=10)
+    cut = message("hermes", "hermes", tools=TOOLS, max_tokens=9)     # its name is there, its arguments have not begun
     assert cut["finish_reason"] == "length" and "tool_calls" not in cut["message"], cut
+
+
+def test_calls_come_in_pieces():                                     # B27: characters are not cut there either
+    for kind in WANT:                        # how many there are depends on time: tests/unit/test_reply_scanner.c counts
+        calls = []
+        for chunk in server(kind).events(CHAT, play(kind, tools=TOOLS)):
+            for call in chunk["choices"][0]["delta"].get("tool_calls", []):
+                if call["index"] == len(calls):
+                    assert call["type"] == "function" and call["id"] and call["function"]["name"] and call["function"]["arguments"] == "", call
+                    calls.append("")
+                    continue
+                assert set(call) == {"index", "function"} and set(call["function"]) == {"arguments"} and call["function"]["arguments"], call
+                calls[call["index"]] += call["function"]["arguments"]
+        whole = message(kind, kind, tools=TOOLS)["message"]["tool_calls"]
+        assert calls == [c["function"]["arguments"] for c in whole] and all(json.loads(c) is not None for c in calls), calls
+        assert len(calls) == len(WANT[kind][2])
+    # Cut in the middle: what is there of the arguments, and that it is not all.
+    choice = message("hermes", "hermes", tools=TOOLS, max_tokens=10)
+    got, reason = deltas("hermes", "hermes", tools=TOOLS, max_tokens=10)
+    assert choice["message"]["tool_calls"][0]["function"]["arguments"] == got["tool_calls"][0]["arguments"] == "{\"ci", (choice, got)
+    assert choice["finish_reason"] == reason == "length"
+    cut = server("hermes").fine(MESSAGES, {"messages": HI, "max_tokens": 10, "chat_template_kwargs": {"script": "hermes"},
+                                           "tools": [{"name": "weather", "input_schema": {"type": "object"}}]})
+    assert cut["stop_reason"] == "max_tokens" and cut["content"][-1]["input"] == {}, cut
 
 
 def test_clients_call_tools():
