@@ -13,6 +13,7 @@
 #include "text/json_numbers.h"
 #include "text/json_values.h"
 #include "text/pattern.h"
+#include "text/schema_disjoint.h"
 
 typedef struct Schema {
     Grammar *g;
@@ -25,6 +26,8 @@ typedef struct Schema {
 } Schema;
 
 typedef struct Place { const json_t *schema; const char *path; int depth; } Place;
+typedef struct Places { Place *at; size_t len, cap; } Places;
+enum { ONE_OF_MAX = 300 };
 
 // HELD: some function below looks at it. REFUSED: may stand only where it says nothing (false, or an empty value).
 typedef enum KeywordKind { HELD, REFUSED } KeywordKind;
@@ -339,9 +342,9 @@ static bool type_node(Schema *s, Place at, const char *type, GrammarNode *out) {
 }
 
 // Without "type", what its keywords are about.
-static const char *type_guess(Place at) {
+const char *json_schema_type_guess(const json_t *schema) {
     for (int i = 0; i < N_KEYWORDS; i++)
-        if (keywords[i].type && get(at, keywords[i].name)) return keywords[i].type;
+        if (keywords[i].type && json_object_get(schema, keywords[i].name)) return keywords[i].type;
     return NULL;
 }
 
@@ -351,7 +354,7 @@ static bool types_node(Schema *s, Place at, GrammarNode *out) {
     GrammarNode node;
     size_t n = json_is_array(type) ? json_array_size(type) : 1;
     if (type && !json_is_string(type) && (!json_is_array(type) || n == 0)) return refuse(s, below(s, at, NULL, "type").path, "must be a type or a list of types");
-    const char *guess = type ? NULL : type_guess(at);
+    const char *guess = type ? NULL : json_schema_type_guess(at.schema);
     if (!type && !guess) {
         *out = any_value(s);
         return true;
@@ -391,19 +394,8 @@ static bool merge(Schema *s, json_t *to, const json_t *from, const char *path) {
 
 static bool pointer_resolve(Schema *s, Place at, const json_t **target) {
     const char *pointer = json_string_value(get(at, "$ref"));
-    *target = s->root;
-    if (!pointer || pointer[0] != '#' || (pointer[1] && pointer[1] != '/')) return refuse(s, below(s, at, NULL, "$ref").path, "must be a path within the schema: #/$defs/…");
-    for (const char *p = pointer + 1; *p == '/';) {
-        char step[256];
-        size_t n = 0;
-        for (p++; *p && *p != '/' && n < sizeof step - 1; p++) {
-            bool is_escape = *p == '~' && (p[1] == '0' || p[1] == '1');
-            step[n++] = is_escape ? (p[1] == '0' ? '~' : '/') : *p;
-            p += is_escape;
-        }
-        step[n] = '\0';
-        *target = json_is_array(*target) ? json_array_get(*target, (size_t)atoi(step)) : json_object_get(*target, step);
-    }
+    if (!pointer || pointer[0] != '#') return refuse(s, below(s, at, NULL, "$ref").path, "must be a path within the schema: #/$defs/…");
+    *target = json_at_pointer(s->root, pointer);
     return *target || refuse(s, below(s, at, NULL, "$ref").path, "leads nowhere");
 }
 
@@ -452,14 +444,13 @@ static bool all_of(Schema *s, Place at, GrammarNode *out) {
     return schema_node(s, (Place){merged, at.path, at.depth + 1}, out);
 }
 
-static bool any_of(Schema *s, Place at, const char *key, GrammarNode *out) {
+// The alternatives, each with what stands beside the list folded in; those that let nothing through are left out.
+static bool alternatives_get(Schema *s, Place at, const char *key, Places *out) {
     const json_t *list = get(at, key);
-    VEC(GrammarNode) nodes = {0};
     if (!json_is_array(list) || json_array_size(list) == 0) return refuse(s, below(s, at, NULL, key).path, "must be an array of schemas");
     bool is_alone = !has_others(at, key);
     for (size_t i = 0; i < json_array_size(list); i++) {
         char step[32];
-        GrammarNode node;
         snprintf(step, sizeof step, "%s[%zu]", key, i);
         Place own = below(s, at, json_array_get(list, i), step);
         if (json_is_false(own.schema)) continue;
@@ -471,11 +462,29 @@ static bool any_of(Schema *s, Place at, const char *key, GrammarNode *out) {
             if (json_is_object(own.schema)) TRY(merge(s, merged, own.schema, own.path));
             own.schema = merged;
         }
-        TRY(schema_node(s, own, &node));
-        vec_push(s->g->arena, &nodes, node);
+        vec_push(s->g->arena, out, own);
     }
-    if (nodes.len == 0) return refuse(s, below(s, at, NULL, key).path, "lets nothing through");
-    *out = grammar_alt(s->g, nodes.at, (int)nodes.len);
+    return out->len > 0 || refuse(s, below(s, at, NULL, key).path, "lets nothing through");
+}
+
+// Exactly one must fit, so no two may fit the same value.
+static bool alternatives_differ(Schema *s, Place at, const Places *all) {
+    if (all->len > ONE_OF_MAX) return refuse(s, below(s, at, NULL, "oneOf").path, arena_printf(s->g->arena, "has more than %d schemas to tell apart: use anyOf", ONE_OF_MAX));
+    for (size_t i = 1; i < all->len; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!schemas_are_disjoint(s->root, all->at[i].schema, all->at[k].schema))
+                return refuse(s, all->at[i].path, arena_printf(s->g->arena, "what fits here may fit %.200s too, and exactly one must: give them different types or consts, or use anyOf",
+                                                              all->at[k].path));
+    return true;
+}
+
+static bool any_of(Schema *s, Place at, const char *key, GrammarNode *out) {
+    Places all = {0};
+    TRY(alternatives_get(s, at, key, &all));
+    if (strcmp(key, "oneOf") == 0) TRY(alternatives_differ(s, at, &all));
+    GrammarNode *nodes = arena_new(s->g->arena, all.len * sizeof *nodes);
+    for (size_t i = 0; i < all.len; i++) TRY(schema_node(s, all.at[i], &nodes[i]));
+    *out = grammar_alt(s->g, nodes, (int)all.len);
     return true;
 }
 

@@ -4,7 +4,7 @@
 // indent.
 // Invariant: every text of the grammar is valid by the schema. A keyword that would have to be held to and cannot is a 400
 // that names the path, never passed over; so are schemas nested deeper than SCHEMA_DEPTH_MAX. $ref follows local paths,
-// also into itself. oneOf counts as anyOf. format: date, time, date-time and uuid are held to, others say nothing.
+// also into itself. oneOf is held to where its schemas are provably disjoint (text/schema_disjoint). format: date, time, date-time and uuid are held to, others say nothing.
 // Example: {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]} → {"n": 42}
 #pragma once
 #include <jansson.h>

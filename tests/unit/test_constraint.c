@@ -9,6 +9,7 @@
 #include "text/gbnf.h"
 #include "text/json_schema.h"
 #include "text/pattern.h"
+#include "text/schema_disjoint.h"
 #include "unit/made_vocabulary.h"
 
 #undef fail // cmocka has its own
@@ -113,6 +114,13 @@ static const Row schemas[] = {
      {"{\"a\":1,\"b\":null}"}, {"{\"a\":1}", "{\"b\":null}"}},
     {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"integer\"}},\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
      {"{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":2}"}, {"{}"}},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}", {"1", "\"x\""}, {"1.5", "null"}},
+    {"{\"$defs\":{\"cat\":{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"cat\",\"type\":\"string\"},\"n\":{\"type\":\"integer\"}},\"required\":[\"k\",\"n\"]},"
+     "\"dog\":{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"dog\"},\"s\":{\"type\":\"string\"}},\"required\":[\"k\"]}},"
+     "\"oneOf\":[{\"$ref\":\"#/$defs/cat\"},{\"$ref\":\"#/$defs/dog\"}],\"discriminator\":{\"propertyName\":\"k\"}}",
+     {"{\"k\":\"cat\",\"n\":1}", "{\"k\":\"dog\"}", "{\"k\":\"dog\",\"s\":\"\"}"}, {"{\"k\":\"cat\"}", "{\"k\":\"cow\"}", "{\"k\":\"dog\",\"n\":1}"}},
+    {"{\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"integer\"}},\"required\":[\"k\"],\"oneOf\":[{\"properties\":{\"a\":{\"const\":1}},\"required\":[\"a\"]},"
+     "{\"properties\":{\"a\":{\"const\":2}},\"required\":[\"a\"]}]}", {"{\"k\":5,\"a\":1}", "{\"k\":5,\"a\":2}"}, {"{\"k\":5}", "{\"k\":5,\"a\":3}"}},
 };
 
 typedef struct Refused { const char *schema, *path; } Refused;
@@ -137,6 +145,9 @@ static const Refused refused_schemas[] = {
     {"{\"minProperties\":2,\"properties\":{\"a\":{}}}", "s.minProperties"},
     {"{\"pattern\":\"a\",\"maxLength\":4}", "s.pattern"},
     {"{\"type\":\"integer\",\"minimum\":1e300}", "s"},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", "s.oneOf[1]"},
+    {"{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"string\",\"minLength\":1},{\"type\":\"string\"}]}}}", "s.properties.a.oneOf[2]"},
+    {"{\"type\":\"object\",\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}", "s.oneOf[1]"},
     {"false", "s"},
     {"[1]", "s"},
 };
@@ -192,6 +203,47 @@ static void deep_schemas_are_refused(void **state) {
         json_decref(schema);
         arena_destroy(arena);
     }
+}
+
+typedef struct Pair { const char *a, *b; bool are_disjoint; } Pair;
+static const Pair pairs[] = {
+    {"{\"type\":\"string\"}", "{\"type\":\"null\"}", true}, {"{\"type\":\"integer\"}", "{\"type\":\"number\"}", false},
+    {"{\"type\":[\"string\",\"null\"]}", "{\"type\":[\"null\",\"object\"]}", false}, {"{\"type\":\"string\",\"nullable\":true}", "{\"type\":\"null\"}", false},
+    {"true", "{\"type\":\"null\"}", false}, {"{}", "{\"type\":\"null\"}", false}, {"false", "{}", true},
+    {"{\"const\":1}", "{\"const\":2}", true}, {"{\"const\":1}", "{\"const\":1.0}", false}, {"{\"const\":\"a\"}", "{\"enum\":[\"b\",\"c\"]}", true},
+    {"{\"enum\":[\"a\",\"b\"]}", "{\"enum\":[\"b\"]}", false}, {"{\"const\":[1]}", "{\"const\":[1.0]}", false}, {"{\"const\":[1]}", "{\"const\":1}", true},
+    {"{\"const\":5}", "{\"type\":\"integer\",\"maximum\":4}", true}, {"{\"const\":5}", "{\"type\":\"integer\",\"maximum\":5}", false},
+    {"{\"const\":5.5}", "{\"type\":\"integer\"}", true}, {"{\"const\":\"a\"}", "{\"type\":\"string\"}", false},
+    {"{\"const\":{\"k\":1}}", "{\"required\":[\"z\"]}", true}, {"{\"const\":{\"k\":1}}", "{\"properties\":{\"k\":{\"type\":\"string\"}}}", true},
+    {"{\"const\":{\"k\":1}}", "{\"additionalProperties\":false}", true}, {"{\"const\":{\"k\":1}}", "{\"required\":[\"k\"]}", false},
+    {"{\"type\":\"number\",\"maximum\":1}", "{\"type\":\"number\",\"minimum\":1}", false}, {"{\"type\":\"number\",\"maximum\":1}", "{\"type\":\"number\",\"exclusiveMinimum\":1}", true},
+    {"{\"type\":\"number\",\"maximum\":1,\"exclusiveMaximum\":true}", "{\"type\":\"number\",\"minimum\":1}", true},
+    {"{\"type\":\"string\",\"maxLength\":2}", "{\"type\":\"string\",\"minLength\":3}", true}, {"{\"type\":\"array\",\"maxItems\":2}", "{\"type\":\"array\",\"minItems\":2}", false},
+    {"{\"type\":\"string\",\"pattern\":\"^a$\"}", "{\"type\":\"string\",\"pattern\":\"^b$\"}", false},        // not looked at
+    // A property that only one needs tells them apart where the other says what it would be.
+    {"{\"properties\":{\"k\":{\"const\":1}},\"required\":[\"k\"]}", "{\"properties\":{\"k\":{\"const\":2}}}", true},
+    {"{\"properties\":{\"k\":{\"const\":1}}}", "{\"properties\":{\"k\":{\"const\":2}}}", false},
+    {"{\"required\":[\"a\"]}", "{\"properties\":{\"b\":{}},\"additionalProperties\":false}", true}, {"{\"required\":[\"a\"]}", "{\"properties\":{\"a\":false}}", true},
+    {"{\"required\":[\"a\"]}", "{\"properties\":{\"a\":{}},\"additionalProperties\":false}", false},
+    // Without a type, what is written is an object; but any other value fits as well.
+    {"{\"required\":[\"a\"]}", "{\"minLength\":1}", false}, {"{\"required\":[\"a\"]}", "{\"type\":\"string\"}", false},    // "x" fits both
+    {"{\"allOf\":[{\"type\":\"string\"},{\"minLength\":1}]}", "{\"type\":\"null\"}", true}, {"{\"anyOf\":[{\"type\":\"string\"},{\"const\":1}]}", "{\"type\":\"null\"}", true},
+    {"{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", "{\"type\":\"null\"}", false}, {"{\"$ref\":\"#/x\"}", "{\"type\":\"null\"}", true},
+    {"{\"$ref\":\"#/x\"}", "{\"$ref\":\"#/x\"}", false}, {"{\"$ref\":\"#/loop\"}", "{\"type\":\"null\"}", false}, {"{\"$ref\":\"#/nowhere\"}", "{\"type\":\"null\"}", false},
+    {"{\"$ref\":\"#/deep\"}", "{\"$ref\":\"#/deep\"}", false},
+};
+
+static void disjoint_is_said_only_where_it_is_certain(void **state) {
+    (void)state;
+    json_t *root = json_loads("{\"x\":{\"type\":\"integer\"},\"loop\":{\"$ref\":\"#/loop\"},\"deep\":{\"properties\":{\"d\":{\"$ref\":\"#/deep\"}},\"required\":[\"d\"]}}", 0, NULL);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        json_t *a = json_loads(pairs[i].a, JSON_DECODE_ANY, NULL), *b = json_loads(pairs[i].b, JSON_DECODE_ANY, NULL);
+        bool one = schemas_are_disjoint(root, a, b), other = schemas_are_disjoint(root, b, a);
+        if (one != pairs[i].are_disjoint || other != one) fail_msg("%s and %s: %d, %d", pairs[i].a, pairs[i].b, one, other);
+        json_decref(a);
+        json_decref(b);
+    }
+    json_decref(root);
 }
 
 // Counts are numbers, not copies.
@@ -423,6 +475,7 @@ int main(void) {
         cmocka_unit_test(schemas_fit),
         cmocka_unit_test(schemas_are_refused_by_path),
         cmocka_unit_test(deep_schemas_are_refused),
+        cmocka_unit_test(disjoint_is_said_only_where_it_is_certain),
         cmocka_unit_test(large_counts_stay_small),
         cmocka_unit_test(grammars_in_text_fit),
         cmocka_unit_test(grammars_in_text_are_refused_by_place),
