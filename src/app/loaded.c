@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "app/model_find.h"
+#include "app/terminal.h"
 #include "base/os.h"
 #include "base/settings.h"
 #include "base/vec.h"
@@ -64,13 +65,20 @@ DryBreakers dry_breakers(const Tokenizer *tokenizer, const Text *texts, size_t n
     return (DryBreakers){.texts = texts, .n = n, .piece = piece_of, .vocabulary = tokenizer};
 }
 
+static void upload_show(void *context, int64_t done, int64_t total) { progress_show(context, "upload", done, total); }
+
 bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     *l = (Loaded){0};
     uint64_t begin = time_us();
     int threads = o->threads ? o->threads : (int)setting_int(SETTING_THREADS);
     TRY(model_open(&l->gguf, arena, o->model, o->overrides, o->n_overrides, &l->path, err));
-    if (!engine_open(&l->engine, o->device, o->target, threads, err) ||
-        !model_load(&l->model, &l->gguf, l->engine, &o->model_options, err)) {
+    Progress progress = {0};
+    ModelOptions options = o->model_options;
+    options.progress = (LoadProgress){upload_show, &progress};
+    bool ok = engine_open(&l->engine, o->device, o->target, threads, err) &&
+              model_load(&l->model, &l->gguf, l->engine, &options, err);
+    progress_end(&progress);
+    if (!ok) {
         loaded_close(l);
         return false;
     }

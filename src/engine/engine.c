@@ -102,6 +102,15 @@ bool engine_buffer_alloc(Engine *e, size_t nbytes, int64_t *id, Error *err) {
     return buffer_add(e, (Buffer){at, nbytes, true}, id);
 }
 
+bool engine_memory_room(const Engine *e, size_t *free_bytes, const char **name) {
+    size_t all = 0;
+    *free_bytes = 0;
+    if (e->device->has_host_memory || !e->device->room || e->device->wrap) return false;   // wrap: the host's memory as well
+    e->device->room(e->state, free_bytes, &all);
+    *name = e->device->hardware ? e->device->hardware(e->state) : e->device->name;
+    return all > 0;
+}
+
 bool engine_buffer_wrap(Engine *e, const void *data, size_t nbytes, int64_t *id, Error *err) {
     if (e->device->has_host_memory) return buffer_add(e, (Buffer){(void *)(uintptr_t)data, nbytes, false}, id);
     void *at = e->device->wrap ? e->device->wrap(e->state, data, nbytes) : NULL;

@@ -25,6 +25,8 @@ const Target *engine_target(const Engine *engine);
 // its end; used in place where the device has host memory, copied else.
 bool engine_buffer_alloc(Engine *engine, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
 bool engine_buffer_wrap(Engine *engine, const void *data, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
+// Bytes that are left of a memory that is not the host's, and what it is called; false where that is not known or not so.
+bool engine_memory_room(const Engine *engine, size_t *free_bytes, const char **name);
 void engine_buffer_write(Engine *engine, int64_t id, size_t offset, const void *data, size_t nbytes);
 void engine_buffer_read(Engine *engine, int64_t id, size_t offset, void *data, size_t nbytes);
 

@@ -53,6 +53,9 @@ static bool engine_alloc(void *context, size_t nbytes, int64_t *id, Error *err) 
 static bool engine_wrap(void *context, const void *data, size_t nbytes, int64_t *id, Error *err) {
     return engine_buffer_wrap(context, data, nbytes, id, err);
 }
+static bool engine_room(void *context, size_t *free_bytes, const char **name) {
+    return engine_memory_room(context, free_bytes, name);
+}
 static void engine_write(void *context, int64_t id, size_t offset, const void *data,
                          size_t nbytes) {
     engine_buffer_write(context, id, offset, data, nbytes);
@@ -100,9 +103,10 @@ static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error 
     PlanOptions plan = {.is_exact = options->exact,
                         .context = options->context,
                         .cache_type = options->cache_type,
-                        .slots = options->slots ? options->slots : 1};
+                        .slots = options->slots ? options->slots : 1,
+                        .progress = options->progress};
     TRY(check_options(options, err));
-    m->host = (BufferHost){m->engine, engine_alloc, engine_wrap, engine_write};
+    m->host = (BufferHost){m->engine, engine_alloc, engine_wrap, engine_write, engine_room};
     TRY(plan_create(&m->plan, m->arena, gguf, &plan, &m->host, err));
     m->chunk = options->chunk ? options->chunk : chunk_of(m->plan->config, m->plan->context);
     size_t row = (size_t)m->plan->config->vocab * sizeof(float);

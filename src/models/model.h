@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "models/config.h"
+#include "models/weights.h"
 #include "nn/gguf.h"
 #include "nn/sampling.h"
 
@@ -20,6 +21,7 @@ typedef struct ModelOptions {
     const char *cache_type;    // "f16", "f32" or "q8_0"; NULL: f16, f32 in exact mode
     int chunk;                 // prompt rows at once; 0: MODEL_CHUNK, up to MODEL_CHUNK_GROUPED where experts are chosen
     int slots;                 // sequences at once; 0: 1
+    LoadProgress progress;     // of weights that are copied to a device
 } ModelOptions;
 enum { MODEL_CHUNK = 64, MODEL_CHUNK_GROUPED = 256, MODEL_CHUNK_MAX = 512, MODEL_SLOTS_MAX = 256 };
 

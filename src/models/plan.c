@@ -7,6 +7,8 @@
 
 enum { CONTEXT_DEFAULT = 8192, CONTEXT_LEAST = 512, TABLES_MAX = 32 };
 static const int64_t SPARE_BYTES = 1LL << 30;
+// What a step keeps beside weights and caches on a device with a memory of its own: activations of a chunk, tables, logits.
+static const int64_t SCRATCH_BYTES = 256LL << 20;
 
 typedef struct Planner {
     ModelPlan *plan;
@@ -66,27 +68,49 @@ bool plan_cache_format(const KvFormat **out, Arena *arena, const ModelConfig *co
     return true;
 }
 
+static int64_t mib(int64_t nbytes) { return (nbytes + (1 << 20) - 1) >> 20; }
+
+// A memory of its own must hold all of it: weights, the caches of so many positions, and what a step needs.
+static bool check_room(Planner *p, int64_t positions, int64_t room, const char *name) {
+    const ModelPlan *plan = p->plan;
+    int64_t weights = weights_bytes(&plan->weights), cache = positions * plan_cache_bytes_per_token(plan) * plan->slots;
+    int64_t needed = weights + cache + SCRATCH_BYTES;
+    if (needed <= room) return true;
+    return fail(p->err, LATHE_NO_MEMORY,
+                "the model needs %lld MiB on %s, of which %lld MiB are free: %lld of weights, %lld of cache for %lld "
+                "positions, %lld of scratch; %s",
+                (long long)mib(needed), name, (long long)(room >> 20), (long long)mib(weights), (long long)mib(cache),
+                (long long)(positions * plan->slots), (long long)mib(SCRATCH_BYTES),
+                weights + SCRATCH_BYTES < room ? "ask for a smaller --context, or for --cache-type q8_0"
+                                               : "take a smaller model or quantisation, or --device cpu");
+}
+
 // Positions a sequence. The mapped file counts as memory in use, since every token reads it.
 static bool choose_context(Planner *p) {
     ModelPlan *plan = p->plan;
     int64_t most = plan->config->context, wanted = p->options->context;
-    int64_t per_position = plan_cache_bytes_per_token(plan) * plan->slots;
+    int64_t per_position = plan_cache_bytes_per_token(plan) * plan->slots, weights = (int64_t)p->gguf->file_bytes;
     int64_t available = (int64_t)memory_available_bytes(), room = available > SPARE_BYTES ? available - SPARE_BYTES : 0;
+    size_t own_bytes = 0;
+    const char *name = NULL;
+    bool is_own = p->host->room && p->host->room(p->host->context, &own_bytes, &name);
+    if (is_own) room = (int64_t)own_bytes, weights = weights_bytes(&plan->weights) + SCRATCH_BYTES;
     if (wanted < 0 || wanted > most)
         return fail(p->err, LATHE_BAD_REQUEST,
                     "a context of %lld tokens is asked for; the model was made for at most %lld",
                     (long long)wanted, (long long)most);
-    if (wanted && wanted > room / per_position)
+    if (wanted && !is_own && wanted > room / per_position)
         return fail(p->err, LATHE_NO_MEMORY,
                     "a context of %lld positions takes %lld MiB of cache, and %lld MiB can be "
                     "had: ask for a smaller --context",
                     (long long)wanted, (long long)(wanted * per_position >> 20),
                     (long long)(room >> 20));
-    int64_t fits = (room - (int64_t)p->gguf->file_bytes) / per_position;
+    int64_t fits = (room - weights) / per_position;
     int64_t chosen = most < CONTEXT_DEFAULT ? most : CONTEXT_DEFAULT;
     if (chosen > fits)
         chosen = fits > CONTEXT_LEAST ? fits : most < CONTEXT_LEAST ? most : CONTEXT_LEAST;
     plan->context = wanted ? wanted : chosen;
+    if (is_own) TRY(check_room(p, plan->context, room, name));
     plan->pages_per_slot = (plan->context + KV_PAGE - 1) / KV_PAGE;
     return true;
 }
@@ -172,7 +196,7 @@ bool plan_create(ModelPlan **out, Arena *arena, const Gguf *gguf, const PlanOpti
     TRY(weights_find(&plan->weights, arena, config, gguf, err));
     TRY(plan_cache_format(&plan->cache_format, arena, config, options->cache_type, plan->is_exact, err));
     TRY(choose_context(&p));
-    TRY(weights_bind(&plan->weights, host, err));
+    TRY(weights_bind(&plan->weights, host, &options->progress, err));
     TableBuffers *tables = arena_new(arena, sizeof *tables);
     tables->host = host;
     plan->tables = (QuantTables){table_tensor, tables};

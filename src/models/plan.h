@@ -10,10 +10,12 @@ typedef struct PlanOptions {
     int64_t context;                   // 0: min(the model's, 8,192, what fits leaving 1 GiB)
     const char *cache_type;            // a row of kvcache's formats; NULL: f16, f32 in exact mode
     int slots;                         // ≥ 1
+    LoadProgress progress;
 } PlanOptions;
 
 // Errors: those of config_read, weights_find and the host; LATHE_BAD_REQUEST for a context beyond the model's or a
-// cache type that cannot be had; LATHE_NO_MEMORY where the caches do not fit (the text has both sizes).
+// cache type that cannot be had; LATHE_NO_MEMORY where caches, or weights that must be copied, do not fit (the text has the
+// sizes), before anything is copied.
 bool plan_create(ModelPlan **plan, Arena *arena, const Gguf *gguf, const PlanOptions *options, const BufferHost *host,
                  Error *err) MUST_CHECK;
 // The format of that name, or the mode's own where name is NULL or empty. Errors: LATHE_BAD_REQUEST where it does not

@@ -110,10 +110,19 @@ bool weights_find(Weights *w, Arena *arena, const ModelConfig *c, const Gguf *gg
     return true;
 }
 
-bool weights_bind(Weights *w, const BufferHost *host, Error *err) {
+int64_t weights_bytes(const Weights *w) {
+    int64_t total = 0;
+    for (size_t i = 0; i < w->n_found; i++) total += (int64_t)w->found[i].tensor->nbytes;
+    return total;
+}
+
+bool weights_bind(Weights *w, const BufferHost *host, const LoadProgress *progress, Error *err) {
+    int64_t done = 0, total = weights_bytes(w);
     for (size_t i = 0; i < w->n_found; i++) {
         const GgufTensor *t = w->found[i].tensor;
+        if (progress->show) progress->show(progress->context, done, total);
         TRY(host->wrap(host->context, t->data, t->nbytes, &w->found[i].weight->buffer, err));
+        done += (int64_t)t->nbytes;
     }
     return true;
 }

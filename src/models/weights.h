@@ -1,19 +1,27 @@
 // weights: a model's tensors, found by name, checked against the config, and bound to buffers.
 // In: a config and a Gguf. Out: one Weight a row of weights.def. Invariant: after weights_find every weight that a
 // block is built from has a known type and the shape that the config states.
-// Example: Weights w; TRY(weights_find(&w, arena, &config, gguf, err)); TRY(weights_bind(&w, &host, err));
+// Example: Weights w; TRY(weights_find(&w, arena, &config, gguf, err)); TRY(weights_bind(&w, &host, &progress, err));
 #pragma once
 #include "models/config.h"
 #include "nn/layers.h"
 
 // Who owns device memory: the engine, or a test's plain arrays. wrap: data stays valid and is used in place where
-// that is possible; alloc: zeroed. Both give an id for tensor_buffer.
+// that is possible; alloc: zeroed. Both give an id for tensor_buffer. room: bytes that are left of a memory of its own, into
+// which wrap copies, and its name; false, as NULL, where that is not so.
 typedef struct BufferHost {
     void *context;
     bool (*alloc)(void *context, size_t nbytes, int64_t *id, Error *err);
     bool (*wrap)(void *context, const void *data, size_t nbytes, int64_t *id, Error *err);
     void (*write)(void *context, int64_t id, size_t offset, const void *data, size_t nbytes);
+    bool (*room)(void *context, size_t *free_bytes, const char **name);
 } BufferHost;
+
+// Told how much of the weights is where it will be computed with, from 0 on.
+typedef struct LoadProgress {
+    void (*show)(void *context, int64_t done, int64_t total);   // NULL: nobody asks
+    void *context;
+} LoadProgress;
 
 typedef struct BlockWeights {
 #define MODEL_WEIGHT(...)
@@ -38,7 +46,8 @@ typedef struct Weights {
 // Errors: LATHE_BAD_FILE names a missing or misshapen tensor, LATHE_UNSUPPORTED a block type that lathe lacks.
 bool weights_find(Weights *w, Arena *arena, const ModelConfig *config, const Gguf *gguf, Error *err) MUST_CHECK;
 // Gives every weight its buffer.
-bool weights_bind(Weights *w, const BufferHost *host, Error *err) MUST_CHECK;
+bool weights_bind(Weights *w, const BufferHost *host, const LoadProgress *progress, Error *err) MUST_CHECK;
+int64_t weights_bytes(const Weights *w);
 // Bytes that one decoded token reads: every matrix once, the used share of experts, one row of the embedding.
 int64_t weights_bytes_per_token(const Weights *w, const ModelConfig *config);
 // True where the model reads a tensor of this name.

@@ -51,7 +51,7 @@ static inline void *bare_address(void *context, int64_t id) {
 }
 
 static inline BufferHost bare_buffer_host(BareHost *h) {
-    return (BufferHost){h, bare_alloc, bare_wrap, bare_write};
+    return (BufferHost){.context = h, .alloc = bare_alloc, .wrap = bare_wrap, .write = bare_write};
 }
 
 static inline void bare_free(BareHost *h) {
