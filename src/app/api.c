@@ -52,7 +52,7 @@ LatheModel *lathe_open(const char *path, const LatheOptions *options, LatheError
     LatheOptions o = options ? *options : (LatheOptions){0};
     LatheModel *m = calloc(1, sizeof *m);
     Error err = {.text = "no memory"};
-    LoadOptions load = {.model = path, .device = o.device, .target = o.target, .threads = o.threads,
+    LoadOptions load = {.model = path, .device = o.device, .target = o.target, .threads = o.threads, .gpu_layers = -1,
                         .model_options = {.exact = o.exact, .context = o.context, .cache_type = o.cache_type}};
     ConversationOptions conversation = {.sampling = sampling_defaults(), .most_tokens = -1, .system = {"", 0}};
     bool ok = m != NULL;

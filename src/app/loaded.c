@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/model_find.h"
 #include "app/terminal.h"
 #include "base/os.h"
 #include "base/settings.h"
 #include "base/vec.h"
+
+static const char CPU[] = "cpu";
 
 bool loaded_open_file(Gguf *gguf, const Options *o, const char *word, const char **path, Error *err) {
     return model_open(gguf, o->arena, word, o->overrides, o->n_overrides, path, err);
@@ -27,6 +30,7 @@ LoadOptions load_options(const Options *o, int64_t least_context) {
         .device = option_text(o, OPTION_device),
         .target = option_text(o, OPTION_target),
         .threads = (int)option_int(o, OPTION_threads),
+        .gpu_layers = (int)option_int(o, OPTION_gpu_layers),
         .model_options = {
             .exact = option_given(o, OPTION_exact),
             .context = context ? context : least_context,
@@ -65,6 +69,16 @@ DryBreakers dry_breakers(const Tokenizer *tokenizer, const Text *texts, size_t n
     return (DryBreakers){.texts = texts, .n = n, .piece = piece_of, .vocabulary = tokenizer};
 }
 
+// The device, and for the blocks that it does not take the CPU.
+static bool engines_open(Loaded *l, const LoadOptions *o, int threads, Error *err) {
+    if (o->gpu_layers == 0) return engine_open(&l->engine, CPU, NULL, threads, err);
+    TRY(engine_open(&l->engine, o->device, o->target, threads, err));
+    if (o->gpu_layers < 0) return true;
+    if (!strcmp(engine_device(l->engine)->name, CPU))
+        return fail(err, LATHE_BAD_REQUEST, "--gpu-layers %d: all blocks are on the CPU already; name a GPU: --device cuda or opencl", o->gpu_layers);
+    return engine_open(&l->rest, CPU, NULL, threads, err);
+}
+
 static void upload_show(void *context, int64_t done, int64_t total) { progress_show(context, "upload", done, total); }
 
 bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
@@ -75,8 +89,10 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     Progress progress = {0};
     ModelOptions options = o->model_options;
     options.progress = (LoadProgress){upload_show, &progress};
-    bool ok = engine_open(&l->engine, o->device, o->target, threads, err) &&
-              model_load(&l->model, &l->gguf, l->engine, &options, err);
+    if (o->gpu_layers > 0) options.first_blocks = o->gpu_layers;
+    bool ok = engines_open(l, o, threads, err);
+    options.rest = l->rest;
+    ok = ok && model_load(&l->model, &l->gguf, l->engine, &options, err);
     progress_end(&progress);
     if (!ok) {
         loaded_close(l);
@@ -91,7 +107,7 @@ double loaded_read_gb_s(const Loaded *l, double tok_s, double depth) {
 }
 
 void loaded_print(const Loaded *l) {
-    int threads = engine_threads(l->engine);
+    int threads = engine_threads(l->rest ? l->rest : l->engine);
     fprintf(stderr, "[%s: %s, context %lld tokens, cache %lld bytes a token, %d thread%s]\n", l->path,
             model_config(l->model)->architecture, (long long)model_context(l->model),
             (long long)model_cache_bytes_per_token(l->model), threads, threads == 1 ? "" : "s");
@@ -102,6 +118,7 @@ void loaded_print(const Loaded *l) {
 void loaded_close(Loaded *l) {
     if (l->model) model_free(l->model);
     if (l->engine) engine_close(l->engine);
+    if (l->rest) engine_close(l->rest);
     gguf_close(&l->gguf);
     *l = (Loaded){0};
 }

@@ -16,6 +16,7 @@ typedef struct LoadOptions {
     int n_overrides;
     const char *device, *target;      // NULL: the defaults
     int threads;                      // 0: LATHE_THREADS, else all CPUs
+    int gpu_layers;                   // so many first blocks on the device, the rest on the CPU; −1: all
     ModelOptions model_options;
 } LoadOptions;
 
@@ -23,6 +24,7 @@ typedef struct Loaded {
     const char *path;                 // as messages call it
     Gguf gguf;
     Engine *engine;
+    Engine *rest;                     // NULL, or the CPU that takes the last blocks
     Model *model;
     double load_s;                    // opening and loading, without compiling
 } Loaded;

@@ -105,7 +105,7 @@ static void measure_print(Measure *m, bool json) {
 static bool measure_run(Measure *m, const Options *o, Text text, Error *err) {
     Tokenizer *tokenizer = NULL;
     TokenIds ids = {0};
-    ModelOptions exact = {.exact = true, .context = m->window};
+    ModelOptions exact = {.exact = true, .context = m->window, .rest = m->loaded.rest, .first_blocks = (int)option_int(o, OPTION_gpu_layers)};
     m->vocab = model_vocab_size(m->loaded.model);
     size_t row_bytes = (size_t)m->window * (size_t)m->vocab * sizeof(float);
     m->tokens = arena_new(o->arena, (size_t)m->window * sizeof *m->tokens);

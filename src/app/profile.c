@@ -50,12 +50,12 @@ static bool stages_time(Step *step, int n, double *median_us, Arena *arena, Erro
 }
 
 // "attn_q attn_k k0123456789abcdef": roles in the order of the kernel's own reading, each once.
-static const char *kernel_title(const Model *model, const StageInfo *stage, Arena *arena) {
+static const char *kernel_title(const Model *model, int part, const StageInfo *stage, Arena *arena) {
     TextBuilder b = builder(arena);
     const char *seen[MOST_ROLES];
     int n = 0;
     for (int i = 0; i < stage->n_buffers && n < MOST_ROLES; i++) {
-        const char *role = model_buffer_role(model, stage->buffers[i]);
+        const char *role = model_buffer_role(model, part, stage->buffers[i]);
         bool is_new = role != NULL;
         for (int k = 0; k < n; k++) is_new &= seen[k] != role;
         if (!is_new) continue;
@@ -69,21 +69,32 @@ static const char *kernel_title(const Model *model, const StageInfo *stage, Aren
     return builder_cstr(&b);
 }
 
-static bool profile_collect(Profile *p, const Model *model, Step *step, Arena *arena, Error *err) {
-    p->n_stages = step_stage_count(step);
-    p->n_rows = step_distinct_count(step);
-    p->rows = arena_new(arena, (size_t)(p->n_rows + 1) * sizeof *p->rows);
-    double *times = arena_new(arena, (size_t)(p->n_stages + 1) * sizeof *times);
-    TRY(stages_time(step, p->n_stages, times, arena, err));
-    for (int i = 0; i < p->n_stages; i++) {
+// Adds the stages of one part's step.
+static bool part_collect(Profile *p, const Model *model, int part, Step *step, Arena *arena, Error *err) {
+    int n = step_stage_count(step), before = p->n_rows, n_distinct = step_distinct_count(step);
+    KernelRow *rows = arena_new(arena, (size_t)(before + n_distinct + 1) * sizeof *rows);
+    if (before) memcpy(rows, p->rows, (size_t)before * sizeof *rows);
+    p->rows = rows, p->n_rows += n_distinct, p->n_stages += n;
+    double *times = arena_new(arena, (size_t)(n + 1) * sizeof *times);
+    TRY(stages_time(step, n, times, arena, err));
+    for (int i = 0; i < n; i++) {
         StageInfo stage = step_stage(step, i);
-        KernelRow *row = &p->rows[stage.program];
-        if (!row->name) row->name = kernel_title(model, &stage, arena);
+        KernelRow *row = &rows[before + stage.program];
+        if (!row->name) row->name = kernel_title(model, part, &stage, arena);
         row->source = stage.source;
         row->calls++;
         row->time_us += times[i];
         row->bytes += stage.bytes;
         p->total_us += times[i];
+    }
+    return true;
+}
+
+static bool profile_collect(Profile *p, Model *model, Arena *arena, Error *err) {
+    for (int part = 0; part < model_parts(model); part++) {
+        Step *step = NULL;
+        TRY(model_step(model, part, model_slots(model), &step, err));
+        TRY(part_collect(p, model, part, step, arena, err));
     }
     qsort(p->rows, (size_t)p->n_rows, sizeof *p->rows, row_compare);
     return true;
@@ -154,17 +165,15 @@ static bool depth_reach(Model *model, int64_t depth, Arena *arena, Error *err) {
 }
 
 static bool profile_run(Loaded *l, int64_t depth, const Options *o, Error *err) {
-    Step *step = NULL;
     Profile p = {.n_blocks = model_config(l->model)->n_blocks};
     Progress progress = {0};
     progress_compiling(&progress);
     bool ok = depth_reach(l->model, depth, o->arena, err);
     progress_end(&progress);
     TRY(ok);
-    TRY(model_step(l->model, model_slots(l->model), &step, err));
     if (engine_device(l->engine)->has_host_memory)
         p.roof_gb_s = roof_measure(engine_threads(l->engine), roof_default_bytes());
-    TRY(profile_collect(&p, l->model, step, o->arena, err));
+    TRY(profile_collect(&p, l->model, o->arena, err));
     if (option_given(o, OPTION_json)) profile_print_json(&p, l, option_given(o, OPTION_source));
     else profile_print(&p, l, option_given(o, OPTION_source));
     return true;

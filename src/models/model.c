@@ -27,13 +27,23 @@ typedef struct Sampler {
     Step *_Atomic steps[SAMPLING_VARIANTS];
 } Sampler;
 
-struct Model {
-    Arena *arena;
+// Blocks side by side on one engine. Buffers of a plan are its engine's.
+typedef struct Part {
     Engine *engine;
     ModelPlan *plan;
     BufferHost host;
+    Step *_Atomic steps[N_SIZES][2]; // [.][0]: fills caches only; [.][1]: logits too, or what the next part needs
+} Part;
+enum { PARTS_MAX = 2 };
+
+struct Model {
+    Arena *arena;
+    Part parts[PARTS_MAX];
+    int n_parts;
+    Engine *engine;          // of the last part: logits and sampling
+    ModelPlan *plan;         // the last part's; what it says of the model as a whole holds for all
+    float *handed;           // [MODEL_ROWS_MAX, dim]: from one part to the next; NULL where there is one
     int chunk;
-    Step *_Atomic steps[N_SIZES][2]; // [.][0]: fills caches only; [.][1]: logits too
     pthread_mutex_t lock;            // of the next three, for those who compile steps
     pthread_cond_t compiled;
     bool is_compiling;
@@ -99,6 +109,45 @@ static int chunk_of(const ModelConfig *c, int64_t context) {
     return chunk;
 }
 
+static void part_add(Model *m, Engine *engine) {
+    m->parts[m->n_parts++] = (Part){.engine = engine, .host = {engine, engine_alloc, engine_wrap, engine_write, engine_room}};
+}
+
+// Which engines there are, and the positions that fit on all of them.
+static bool parts_find(Model *m, const Gguf *gguf, const ModelOptions *options, PlanOptions *plan, Error *err) {
+    ModelConfig config;
+    TRY(config_read(&config, m->arena, gguf, NULL, err));
+    part_add(m, m->engine);
+    plan->part = (BlockRange){0, config.n_blocks};
+    if (!options->rest || options->first_blocks >= config.n_blocks) return true;
+    if (options->first_blocks < 1)
+        return fail(err, LATHE_BAD_REQUEST, "%d blocks for the first device: at least 1, or none of it", options->first_blocks);
+    part_add(m, options->rest);
+    plan->part.end = options->first_blocks;
+    int64_t fits[PARTS_MAX];
+    for (int i = 0; i < m->n_parts; i++) {
+        PlanOptions own = *plan;
+        if (i > 0) own.part = (BlockRange){plan->part.end, config.n_blocks};
+        TRY(plan_context(&fits[i], gguf, &own, &m->parts[i].host, err));
+    }
+    plan->context = fits[0] < fits[1] ? fits[0] : fits[1];
+    return true;
+}
+
+// plan->part: of the first.
+static bool parts_load(Model *m, const Gguf *gguf, const PlanOptions *plan, Error *err) {
+    PlanOptions own = *plan;
+    for (int i = 0; i < m->n_parts; i++) {
+        Part *part = &m->parts[i];
+        TRY(plan_create(&part->plan, m->arena, gguf, &own, &part->host, err));
+        own.part = (BlockRange){part->plan->part.end, part->plan->config->n_blocks};
+        m->engine = part->engine, m->plan = part->plan;
+    }
+    if (m->n_parts == 1) return true;
+    m->handed = arena_alloc(m->arena, MODEL_ROWS_MAX * (size_t)m->plan->config->dim * sizeof(float));
+    return m->handed || fail(err, LATHE_NO_MEMORY, "no memory for the rows that one device hands to another");
+}
+
 static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error *err) {
     PlanOptions plan = {.is_exact = options->exact,
                         .context = options->context,
@@ -106,8 +155,8 @@ static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error 
                         .slots = options->slots ? options->slots : 1,
                         .progress = options->progress};
     TRY(check_options(options, err));
-    m->host = (BufferHost){m->engine, engine_alloc, engine_wrap, engine_write, engine_room};
-    TRY(plan_create(&m->plan, m->arena, gguf, &plan, &m->host, err));
+    TRY(parts_find(m, gguf, options, &plan, err));
+    TRY(parts_load(m, gguf, &plan, err));
     m->chunk = options->chunk ? options->chunk : chunk_of(m->plan->config, m->plan->context);
     size_t row = (size_t)m->plan->config->vocab * sizeof(float);
     TRY(engine_buffer_alloc(m->engine, FEW_ROWS * row, &m->few_logits, err));
@@ -137,9 +186,10 @@ bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOpti
 
 void model_free(Model *m) {
     if (!m) return;
-    for (int i = 0; i < N_SIZES; i++)
-        for (int k = 0; k < 2; k++)
-            if (m->steps[i][k]) step_destroy(m->steps[i][k]);
+    for (int p = 0; p < m->n_parts; p++)
+        for (int i = 0; i < N_SIZES; i++)
+            for (int k = 0; k < 2; k++)
+                if (m->parts[p].steps[i][k]) step_destroy(m->parts[p].steps[i][k]);
     for (int i = 0; i < SAMPLING_VARIANTS; i++)
         if (m->sampler.steps[i]) step_destroy(m->sampler.steps[i]);
     pthread_mutex_destroy(&m->lock);
@@ -153,32 +203,32 @@ int64_t model_context(const Model *m) { return m->plan->context; }
 int64_t model_cache_bytes_per_token(const Model *m) { return plan_cache_bytes_per_token(m->plan); }
 int model_chunk(const Model *m) { return m->chunk; }
 int model_slots(const Model *m) { return (int)m->plan->slots; }
-Engine *model_engine(const Model *m) { return m->engine; }
+int model_parts(const Model *m) { return m->n_parts; }
+Engine *model_engine(const Model *m, int part) { return m->parts[part].engine; }
 int64_t model_bytes_per_token(const Model *m) {
     return weights_bytes_per_token(&m->plan->weights, m->plan->config);
 }
 
-static bool caches_hold(const CacheBuffers *caches, int n_blocks, int n_planes, int64_t buffer) {
-    for (int i = 0; i < n_blocks; i++)
-        for (int k = 0; k < n_planes; k++) if (caches[i].plane[k] == buffer) return true;
+static bool caches_hold(const ModelPlan *plan, const CacheBuffers *caches, int64_t buffer) {
+    for (int i = plan->part.first; i < plan->part.end; i++)
+        for (int k = 0; k < plan->cache_format->n_planes; k++) if (caches[i].plane[k] == buffer) return true;
     return false;
 }
 
-const char *model_buffer_role(const Model *m, int64_t buffer) {
-    const ModelPlan *plan = m->plan;
-    int n = plan->config->n_blocks, n_planes = plan->cache_format->n_planes;
+const char *model_buffer_role(const Model *m, int part, int64_t buffer) {
+    const ModelPlan *plan = m->parts[part].plan;
     for (size_t i = 0; i < plan->weights.n_found; i++)
         if (plan->weights.found[i].weight->buffer == buffer) return plan->weights.found[i].role;
-    if (caches_hold(plan->keys, n, n_planes, buffer)) return "keys";
-    return config_values(plan->config).width && caches_hold(plan->values, n, n_planes, buffer) ? "values" : NULL;
+    if (caches_hold(plan, plan->keys, buffer)) return "keys";
+    return config_values(plan->config).width && caches_hold(plan, plan->values, buffer) ? "values" : NULL;
 }
 
 // ---------------------------------------------------------------- steps
 
-// Stores rows in the first rows of a logits buffer.
-static Tensor keep_logits(Graph *g, int64_t buffer, int64_t capacity, Tensor logits) {
-    Tensor all = tensor_buffer(g, buffer, DT_F32, 0, 0, dims(capacity, tensor_size(logits, 1)));
-    return tensor_assign(all, tensor_slice(all, 0, 0, tensor_size(logits, 0)), logits);
+// Stores rows in the first rows of a buffer.
+static Tensor keep_rows(Graph *g, int64_t buffer, int64_t capacity, Tensor rows) {
+    Tensor all = tensor_buffer(g, buffer, DT_F32, 0, 0, dims(capacity, tensor_size(rows, 1)));
+    return tensor_assign(all, tensor_slice(all, 0, 0, tensor_size(rows, 0)), rows);
 }
 
 static bool logits_buffer(Model *m, int rows, int64_t *id, Error *err) {
@@ -210,23 +260,24 @@ struct StepWish {
     Step *_Atomic *place;
     bool (*compile)(Model *m, const StepWish *wish, Step **step, Error *err);
     int which;               // a row of row_sizes, or the parts of a sampler
-    bool want_logits;
+    bool is_wanted;          // logits, or what the next part needs
+    const Part *part;        // of rows
 };
 
 static bool compile_rows(Model *m, const StepWish *wish, Step **step, Error *err) {
-    int rows = row_sizes[wish->which].rows;
-    bool want_logits = wish->want_logits;
-    int64_t buffer = -1;
-    if (want_logits) TRY(logits_buffer(m, rows, &buffer, err));
+    const Part *part = wish->part;
+    int rows = row_sizes[wish->which].rows, capacity = MODEL_ROWS_MAX;
+    int64_t buffer = part->plan->hidden_out;
+    if (wish->is_wanted && buffer < 0) {
+        TRY(logits_buffer(m, rows, &buffer, err));
+        if (rows <= FEW_ROWS) capacity = FEW_ROWS;
+    }
     Arena *arena = arena_create();
     Graph *g = graph_create(arena);
     TransformerGraph t;
-    transformer_build(g, m->plan, rows, &t);
-    Tensor kept = want_logits ? keep_logits(g, buffer, rows > FEW_ROWS ? MODEL_ROWS_MAX : FEW_ROWS,
-                                            t.logits)
-                              : NULL;
-    bool is_done = engine_compile(m->engine, want_logits ? &kept : t.cached,
-                                  want_logits ? 1 : t.n_cached, step, err);
+    transformer_build(g, part->plan, rows, &t);
+    Tensor kept = wish->is_wanted ? keep_rows(g, buffer, capacity, t.logits ? t.logits : t.hidden[part->plan->part.end - 1]) : NULL;
+    bool is_done = engine_compile(part->engine, wish->is_wanted ? &kept : t.cached, wish->is_wanted ? 1 : t.n_cached, step, err);
     arena_destroy(arena);
     return is_done;
 }
@@ -252,25 +303,35 @@ static bool step_get(Model *m, const StepWish *wish, bool is_ahead, Step **step,
     return ok;
 }
 
-// One program less for a head that is cheap there.
-static bool has_logits(int size, bool want_logits) { return want_logits || row_sizes[size].rows == 1; }
+// One program less for a head that is cheap there; what the next part needs is always made.
+static bool is_wanted(const Part *part, int size, bool want_logits) {
+    return want_logits || row_sizes[size].rows == 1 || part->plan->hidden_out >= 0;
+}
 
-static StepWish rows_wish(Model *m, int size, bool want_logits) {
-    bool with_logits = has_logits(size, want_logits);
-    return (StepWish){&m->steps[size][with_logits], compile_rows, size, with_logits};
+static StepWish rows_wish(Part *part, int size, bool want_logits) {
+    bool wanted = is_wanted(part, size, want_logits);
+    return (StepWish){&part->steps[size][wanted], compile_rows, size, wanted, part};
 }
 
 bool model_prepare_rows(Model *m, int n, bool want_logits, Error *err) {
     Step *step;
     if (n < 1 || n > MODEL_ROWS_MAX) return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
-    StepWish wish = rows_wish(m, size_for(n), want_logits);
-    return step_get(m, &wish, true, &step, err);
+    for (int p = 0; p < m->n_parts; p++) {
+        StepWish wish = rows_wish(&m->parts[p], size_for(n), want_logits);
+        TRY(step_get(m, &wish, true, &step, err));
+    }
+    return true;
 }
 
 void model_avoid_compiling(Model *m, bool avoids) { atomic_store(&m->avoids_compiling, avoids); }
 
 static bool is_usable(const Model *m, int size, bool want_logits) {
-    return !atomic_load(&m->avoids_compiling) || atomic_load(&m->steps[size][has_logits(size, want_logits)]);
+    bool is_there = true;
+    for (int p = 0; p < m->n_parts; p++) {
+        const Part *part = &m->parts[p];
+        is_there &= atomic_load(&part->steps[size][is_wanted(part, size, want_logits)]) != NULL;
+    }
+    return is_there || !atomic_load(&m->avoids_compiling);
 }
 
 // Where n rows are computed: the smallest number of rows that holds them, or a larger one that need not be compiled.
@@ -288,32 +349,40 @@ int model_rows_now(const Model *m, int n, bool want_logits) {
     return fewer >= 0 ? row_sizes[fewer].rows : n;
 }
 
-bool model_step(Model *m, int n, Step **step, Error *err) {
+bool model_step(Model *m, int part, int n, Step **step, Error *err) {
+    if (part < 0 || part >= m->n_parts)
+        return fail(err, LATHE_BAD_REQUEST, "part %d: 0 to %d", part, m->n_parts - 1);
     if (n < 1 || n > MODEL_ROWS_MAX)
         return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
-    StepWish wish = rows_wish(m, size_for(n), true);
+    StepWish wish = rows_wish(&m->parts[part], size_for(n), true);
     return step_get(m, &wish, false, step, err);
 }
 
 // Padding rows belong to the scratch sequence, each at a position (so at a cell) of its own.
-static void write_rows(Model *m, const int32_t *tokens, const int32_t *positions,
+static void write_rows(const Part *part, const int32_t *tokens, const int32_t *positions,
                        const int32_t *slots, int n, int padded) {
     int32_t token[MODEL_ROWS_MAX], position[MODEL_ROWS_MAX], sequence[MODEL_ROWS_MAX];
-    int spread = m->plan->context < KV_PAGE ? (int)m->plan->context : KV_PAGE;
+    int spread = part->plan->context < KV_PAGE ? (int)part->plan->context : KV_PAGE;
     for (int i = 0; i < padded; i++) {
         token[i] = i < n ? tokens[i] : 0;
         position[i] = i < n ? positions[i] : i % spread;
-        sequence[i] = i < n ? slots[i] : (int32_t)m->plan->slots;
+        sequence[i] = i < n ? slots[i] : (int32_t)part->plan->slots;
     }
     size_t nbytes = (size_t)padded * sizeof(int32_t);
-    engine_buffer_write(m->engine, m->plan->token, 0, token, nbytes);
-    engine_buffer_write(m->engine, m->plan->position, 0, position, nbytes);
-    engine_buffer_write(m->engine, m->plan->sequence, 0, sequence, nbytes);
+    engine_buffer_write(part->engine, part->plan->token, 0, token, nbytes);
+    engine_buffer_write(part->engine, part->plan->position, 0, position, nbytes);
+    engine_buffer_write(part->engine, part->plan->sequence, 0, sequence, nbytes);
+}
+
+// What a part made of n rows becomes what the next one begins with.
+static void hand_on(Model *m, const Part *from, const Part *to, int n) {
+    size_t nbytes = (size_t)n * (size_t)m->plan->config->dim * sizeof(float);
+    engine_buffer_read(from->engine, from->plan->hidden_out, 0, m->handed, nbytes);
+    engine_buffer_write(to->engine, to->plan->hidden_in, 0, m->handed, nbytes);
 }
 
 bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, const int32_t *slots,
                    int n, bool want_logits, Error *err) {
-    Step *step;
     if (n < 1 || n > MODEL_ROWS_MAX)
         return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
     for (int i = 0; i < n; i++) {
@@ -331,10 +400,15 @@ bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, co
                         (long long)m->plan->slots - 1);
     }
     int size = size_to_run(m, n, want_logits);
-    StepWish wish = rows_wish(m, size, want_logits);
-    TRY(step_get(m, &wish, false, &step, err));
-    write_rows(m, tokens, positions, slots, n, row_sizes[size].rows);
-    TRY(step_run(step, err));
+    for (int p = 0; p < m->n_parts; p++) {
+        Part *part = &m->parts[p];
+        StepWish wish = rows_wish(part, size, want_logits);
+        Step *step;
+        TRY(step_get(m, &wish, false, &step, err));
+        write_rows(part, tokens, positions, slots, n, row_sizes[size].rows);
+        if (p > 0) hand_on(m, &m->parts[p - 1], part, n);
+        TRY(step_run(step, err));
+    }
     if (want_logits)
         m->last_logits = row_sizes[size].rows > FEW_ROWS ? m->many_logits : m->few_logits;
     return true;
@@ -355,25 +429,35 @@ static Tensor has_bad_value(Tensor hidden, int n) {
                          dims(0, 1));
 }
 
-// Runs the rows that still stand in the input buffers once more and names the first block with a bad value.
-static bool fail_not_finite(Model *m, int n, Error *err) {
+// Runs the rows that still stand in a part's input buffers once more: its first block with a bad value, or its end.
+static bool find_bad_block(const Part *part, int n, int *first, Error *err) {
     Arena *arena = arena_create();
     Graph *g = graph_create(arena);
     TransformerGraph t;
     Step *step = NULL;
-    int blocks = m->plan->config->n_blocks, first = 0;
-    transformer_build(g, m->plan, row_sizes[size_for(n)].rows, &t);
-    Tensor *flags = arena_new(arena, (size_t)blocks * sizeof *flags);
-    for (int i = 0; i < blocks; i++) flags[i] = has_bad_value(t.hidden[i], n);
-    bool is_done = engine_compile(m->engine, flags, blocks, &step, err) && step_run(step, err);
-    for (; is_done && first < blocks; first++) {
+    BlockRange blocks = part->plan->part;
+    int count = blocks.end - blocks.first;
+    transformer_build(g, part->plan, row_sizes[size_for(n)].rows, &t);
+    Tensor *flags = arena_new(arena, (size_t)count * sizeof *flags);
+    for (int i = 0; i < count; i++) flags[i] = has_bad_value(t.hidden[blocks.first + i], n);
+    bool is_done = engine_compile(part->engine, flags, count, &step, err) && step_run(step, err);
+    *first = blocks.end;
+    for (int i = count; is_done && i-- > 0;) {
         int32_t flag;
-        engine_buffer_read(m->engine, step_output_buffer(step, first), 0, &flag, sizeof flag);
-        if (flag) break;
+        engine_buffer_read(part->engine, step_output_buffer(step, i), 0, &flag, sizeof flag);
+        if (flag) *first = blocks.first + i;
     }
     if (step) step_destroy(step);
     arena_destroy(arena);
-    if (!is_done) return false;
+    return is_done;
+}
+
+static bool fail_not_finite(Model *m, int n, Error *err) {
+    int blocks = m->plan->config->n_blocks, first = 0;
+    for (int p = 0; p < m->n_parts; p++) {
+        TRY(find_bad_block(&m->parts[p], n, &first, err));
+        if (first < m->parts[p].plan->part.end) break;
+    }
     if (first == blocks)
         return fail(err, LATHE_BAD_FILE,
                     "the logits have a NaN or an infinity, which the output head or the last norm "
@@ -487,7 +571,7 @@ static bool compile_sampler(Model *m, const StepWish *wish, Step **step, Error *
 
 static StepWish draw_wish(Model *m, const SamplingOptions *options) {
     int parts = sampling_parts(options);
-    return (StepWish){&m->sampler.steps[parts], compile_sampler, parts, false};
+    return (StepWish){&m->sampler.steps[parts], compile_sampler, parts, false, NULL};
 }
 
 bool model_prepare_draws(Model *m, const SamplingOptions *options, Error *err) {
@@ -553,44 +637,46 @@ int64_t model_pages_per_slot(const Model *m) { return m->plan->pages_per_slot; }
 
 void model_set_page(Model *m, int slot, int64_t index, int32_t page) {
     size_t cell = (size_t)(slot * m->plan->pages_per_slot + index);
-    engine_buffer_write(m->engine, m->plan->page_table, cell * sizeof page, &page, sizeof page);
+    for (int p = 0; p < m->n_parts; p++)
+        engine_buffer_write(m->parts[p].engine, m->parts[p].plan->page_table, cell * sizeof page, &page, sizeof page);
 }
 
-// Visits every plane of every block: its buffer and the bytes of one page in it.
-typedef void PlaneVisit(void *context, int64_t buffer, size_t page_bytes);
+// Visits every plane of every block: where it is, its buffer and the bytes of one page in it.
+typedef void PlaneVisit(void *context, Engine *engine, int64_t buffer, size_t page_bytes);
 
 static void planes_visit(const Model *m, PlaneVisit *visit, void *context) {
-    const ModelPlan *plan = m->plan;
-    const KvShape shapes[] = {config_keys(plan->config), config_values(plan->config)};
-    const CacheBuffers *const sides[] = {plan->keys, plan->values};
-    for (int b = 0; b < plan->config->n_blocks; b++)
-        for (int side = 0; side < 2; side++)
-            for (int i = 0; shapes[side].width && i < plan->cache_format->n_planes; i++)
-                visit(context, sides[side][b].plane[i],
-                      (size_t)(KV_PAGE * kv_plane_bytes(plan->cache_format, shapes[side], i)));
+    const KvShape shapes[] = {config_keys(m->plan->config), config_values(m->plan->config)};
+    for (int p = 0; p < m->n_parts; p++) {
+        const ModelPlan *plan = m->parts[p].plan;
+        const CacheBuffers *const sides[] = {plan->keys, plan->values};
+        for (int b = plan->part.first; b < plan->part.end; b++)
+            for (int side = 0; side < 2; side++)
+                for (int i = 0; shapes[side].width && i < plan->cache_format->n_planes; i++)
+                    visit(context, m->parts[p].engine, sides[side][b].plane[i],
+                          (size_t)(KV_PAGE * kv_plane_bytes(plan->cache_format, shapes[side], i)));
+    }
 }
 
 typedef struct PageCopy {
-    Engine *engine;
     size_t page;
     uint8_t *out;
     const uint8_t *in;
 } PageCopy;
 
-static void page_size_add(void *context, int64_t buffer, size_t page_bytes) {
-    (void)buffer;
+static void page_size_add(void *context, Engine *engine, int64_t buffer, size_t page_bytes) {
+    (void)engine, (void)buffer;
     *(size_t *)context += page_bytes;
 }
 
-static void plane_read(void *context, int64_t buffer, size_t page_bytes) {
+static void plane_read(void *context, Engine *engine, int64_t buffer, size_t page_bytes) {
     PageCopy *copy = context;
-    engine_buffer_read(copy->engine, buffer, copy->page * page_bytes, copy->out, page_bytes);
+    engine_buffer_read(engine, buffer, copy->page * page_bytes, copy->out, page_bytes);
     copy->out += page_bytes;
 }
 
-static void plane_write(void *context, int64_t buffer, size_t page_bytes) {
+static void plane_write(void *context, Engine *engine, int64_t buffer, size_t page_bytes) {
     PageCopy *copy = context;
-    engine_buffer_write(copy->engine, buffer, copy->page * page_bytes, copy->in, page_bytes);
+    engine_buffer_write(engine, buffer, copy->page * page_bytes, copy->in, page_bytes);
     copy->in += page_bytes;
 }
 
@@ -601,11 +687,11 @@ size_t model_page_bytes(const Model *m) {
 }
 
 void model_page_read(Model *m, int32_t page, void *out) {
-    PageCopy copy = {m->engine, (size_t)page, out, NULL};
+    PageCopy copy = {(size_t)page, out, NULL};
     planes_visit(m, plane_read, &copy);
 }
 
 void model_page_write(Model *m, int32_t page, const void *data) {
-    PageCopy copy = {m->engine, (size_t)page, NULL, data};
+    PageCopy copy = {(size_t)page, NULL, data};
     planes_visit(m, plane_write, &copy);
 }

@@ -22,13 +22,15 @@ typedef struct ModelOptions {
     int chunk;                 // prompt rows at once; 0: MODEL_CHUNK, up to MODEL_CHUNK_GROUPED where experts are chosen
     int slots;                 // sequences at once; 0: 1
     LoadProgress progress;     // of weights that are copied to a device
+    Engine *rest;              // NULL, or what computes the blocks from first_blocks on and the logits
+    int first_blocks;          // all that there are, or more: rest is not used
 } ModelOptions;
 enum { MODEL_CHUNK = 64, MODEL_CHUNK_GROUPED = 256, MODEL_CHUNK_MAX = 512, MODEL_SLOTS_MAX = 256 };
 
 typedef struct Model Model;
 typedef enum LogitRows { LOGITS_NONE, LOGITS_LAST, LOGITS_ALL } LogitRows;
 
-// gguf and engine must outlive the model. Errors: an unknown architecture or type, missing or misshapen tensors
+// gguf, engine and options->rest must outlive the model. Errors: an unknown architecture or type, missing or misshapen tensors
 // (named), a context that does not fit.
 bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOptions *options, Error *err) MUST_CHECK;
 void model_free(Model *model);                                   // NULL is allowed; buffers stay with the engine
@@ -38,7 +40,9 @@ int64_t model_context(const Model *model);                       // positions a 
 int64_t model_cache_bytes_per_token(const Model *model);
 int model_chunk(const Model *model);                             // rows of a prompt at once
 int model_slots(const Model *model);
-Engine *model_engine(const Model *model);
+// A model is one part, or several that stand on engines of their own and hand a row of dim values on for each token.
+int model_parts(const Model *model);
+Engine *model_engine(const Model *model, int part);
 
 // Evaluates tokens[0..n) of the sequence in slot at positions position0…; positions before position0 must have been
 // evaluated. The prompt is cut into chunks. logits: [vocab] for LOGITS_LAST, [n][vocab] for LOGITS_ALL, else NULL
@@ -81,12 +85,12 @@ size_t model_page_bytes(const Model *model);                     // of one page 
 void model_page_read(Model *model, int32_t page, void *out);     // [model_page_bytes]
 void model_page_write(Model *model, int32_t page, const void *data);
 
-// The step that runs n rows with logits: for profile and tests. Compiles it where needed.
-bool model_step(Model *model, int n, Step **step, Error *err) MUST_CHECK;
+// The step in which a part runs n rows with logits: for profile and tests. Compiles it where needed.
+bool model_step(Model *model, int part, int n, Step **step, Error *err) MUST_CHECK;
 // Bytes of weights that one decoded token reads: every matrix once, the used share of experts, one embedding row.
 int64_t model_bytes_per_token(const Model *model);
-// What a buffer of the engine is to the model: a tensor's name without its block, "keys", "values"; NULL: something else.
-const char *model_buffer_role(const Model *model, int64_t buffer);
+// What a buffer of a part's engine is to the model: a tensor's name without its block, "keys", "values"; NULL: something else.
+const char *model_buffer_role(const Model *model, int part, int64_t buffer);
 
 // What `lathe check` prints; needs no engine. Lists are zero-length where there is nothing to say.
 typedef enum Verdict { VERDICT_OK, VERDICT_WARN, VERDICT_REFUSE } Verdict;

@@ -70,31 +70,48 @@ bool plan_cache_format(const KvFormat **out, Arena *arena, const ModelConfig *co
 
 static int64_t mib(int64_t nbytes) { return (nbytes + (1 << 20) - 1) >> 20; }
 
+static int64_t part_weights(const ModelPlan *plan, BlockRange part) { return weights_bytes(&plan->weights, plan->config, part); }
+
+// Of a position in all slots.
+static int64_t part_cache_bytes(const ModelPlan *plan, BlockRange part) {
+    return plan_cache_bytes_per_token(plan) / plan->config->n_blocks * (part.end - part.first) * plan->slots;
+}
+
+// The most first blocks for which so much room is enough.
+static int blocks_that_fit(const ModelPlan *plan, int64_t positions, int64_t room) {
+    int n = plan->config->n_blocks - 1;
+    for (BlockRange part = {0, n}; n > 0; part.end = --n)
+        if (part_weights(plan, part) + positions * part_cache_bytes(plan, part) + SCRATCH_BYTES <= room) break;
+    return n;
+}
+
 // A memory of its own must hold all of it: weights, the caches of so many positions, and what a step needs.
 static bool check_room(Planner *p, int64_t positions, int64_t room, const char *name) {
     const ModelPlan *plan = p->plan;
-    int64_t weights = weights_bytes(&plan->weights), cache = positions * plan_cache_bytes_per_token(plan) * plan->slots;
+    int64_t weights = part_weights(plan, plan->part), cache = positions * part_cache_bytes(plan, plan->part);
     int64_t needed = weights + cache + SCRATCH_BYTES;
     if (needed <= room) return true;
+    int most = plan->part.first == 0 ? blocks_that_fit(plan, positions, room) : 0;
+    const char *next = weights + SCRATCH_BYTES < room ? "ask for a smaller --context or for --cache-type q8_0"
+                                                        : "take a smaller model or quantisation, or --device cpu";
     return fail(p->err, LATHE_NO_MEMORY,
                 "the model needs %lld MiB on %s, of which %lld MiB are free: %lld of weights, %lld of cache for %lld "
-                "positions, %lld of scratch; %s",
+                "positions, %lld of scratch; %s%s",
                 (long long)mib(needed), name, (long long)(room >> 20), (long long)mib(weights), (long long)mib(cache),
                 (long long)(positions * plan->slots), (long long)mib(SCRATCH_BYTES),
-                weights + SCRATCH_BYTES < room ? "ask for a smaller --context, or for --cache-type q8_0"
-                                               : "take a smaller model or quantisation, or --device cpu");
+                next, most > 0 ? arena_printf(p->arena, ", or leave the last blocks to the CPU: --gpu-layers %d", most) : "");
 }
 
 // Positions a sequence. The mapped file counts as memory in use, since every token reads it.
 static bool choose_context(Planner *p) {
     ModelPlan *plan = p->plan;
     int64_t most = plan->config->context, wanted = p->options->context;
-    int64_t per_position = plan_cache_bytes_per_token(plan) * plan->slots, weights = (int64_t)p->gguf->file_bytes;
+    int64_t per_position = part_cache_bytes(plan, plan->part), weights = part_weights(plan, plan->part);
     int64_t available = (int64_t)memory_available_bytes(), room = available > SPARE_BYTES ? available - SPARE_BYTES : 0;
     size_t own_bytes = 0;
     const char *name = NULL;
     bool is_own = p->host->room && p->host->room(p->host->context, &own_bytes, &name);
-    if (is_own) room = (int64_t)own_bytes, weights = weights_bytes(&plan->weights) + SCRATCH_BYTES;
+    if (is_own) room = (int64_t)own_bytes, weights += SCRATCH_BYTES;
     if (wanted < 0 || wanted > most)
         return fail(p->err, LATHE_BAD_REQUEST,
                     "a context of %lld tokens is asked for; the model was made for at most %lld",
@@ -160,7 +177,7 @@ static bool make_caches(Planner *p) {
     KvShape values = config_values(c);
     plan->keys = arena_new(p->arena, (size_t)c->n_blocks * sizeof *plan->keys);
     plan->values = arena_new(p->arena, (size_t)c->n_blocks * sizeof *plan->values);
-    for (int i = 0; i < c->n_blocks; i++) {
+    for (int i = plan->part.first; i < plan->part.end; i++) {
         TRY(make_cache(p, config_keys(c), &plan->keys[i]));
         if (values.width) TRY(make_cache(p, values, &plan->values[i]));
     }
@@ -181,22 +198,46 @@ static bool make_inputs(Planner *p) {
     int64_t nbytes = MODEL_ROWS_MAX * (int64_t)sizeof(int32_t);
     TRY(take(p, nbytes, &p->plan->token));
     TRY(take(p, nbytes, &p->plan->position));
-    return take(p, nbytes, &p->plan->sequence);
+    TRY(take(p, nbytes, &p->plan->sequence));
+    ModelPlan *plan = p->plan;
+    int64_t hidden_bytes = MODEL_ROWS_MAX * plan->config->dim * (int64_t)sizeof(float);
+    plan->hidden_in = plan->hidden_out = -1;
+    if (plan->part.first > 0) TRY(take(p, hidden_bytes, &plan->hidden_in));
+    return plan->part.end == plan->config->n_blocks || take(p, hidden_bytes, &plan->hidden_out);
+}
+
+// All that can be said before a buffer is there.
+static bool plan_sizes(Planner *p) {
+    const PlanOptions *o = p->options;
+    ModelPlan *plan = p->plan = arena_new(p->arena, sizeof *plan);
+    ModelConfig *config = arena_new(p->arena, sizeof *config);
+    TRY(config_read(config, p->arena, p->gguf, NULL, p->err));
+    plan->config = config;
+    plan->is_exact = o->is_exact;
+    plan->slots = o->slots;
+    plan->part = o->part.end ? o->part : (BlockRange){0, config->n_blocks};
+    CHECK(plan->part.first >= 0 && plan->part.first < plan->part.end && plan->part.end <= config->n_blocks);
+    TRY(weights_find(&plan->weights, p->arena, config, p->gguf, p->err));
+    TRY(plan_cache_format(&plan->cache_format, p->arena, config, o->cache_type, plan->is_exact, p->err));
+    return choose_context(p);
+}
+
+bool plan_context(int64_t *context, const Gguf *gguf, const PlanOptions *options, const BufferHost *host, Error *err) {
+    Arena *arena = arena_create();
+    Planner p = {NULL, arena, gguf, options, host, err};
+    bool ok = plan_sizes(&p);
+    if (ok) *context = p.plan->context;
+    arena_destroy(arena);
+    return ok;
 }
 
 bool plan_create(ModelPlan **out, Arena *arena, const Gguf *gguf, const PlanOptions *options,
                  const BufferHost *host, Error *err) {
-    ModelPlan *plan = arena_new(arena, sizeof *plan);
-    ModelConfig *config = arena_new(arena, sizeof *config);
-    Planner p = {plan, arena, gguf, options, host, err};
-    TRY(config_read(config, arena, gguf, NULL, err));
-    plan->config = config;
-    plan->is_exact = options->is_exact;
-    plan->slots = options->slots;
-    TRY(weights_find(&plan->weights, arena, config, gguf, err));
-    TRY(plan_cache_format(&plan->cache_format, arena, config, options->cache_type, plan->is_exact, err));
-    TRY(choose_context(&p));
-    TRY(weights_bind(&plan->weights, host, &options->progress, err));
+    Planner p = {NULL, arena, gguf, options, host, err};
+    TRY(plan_sizes(&p));
+    ModelPlan *plan = p.plan;
+    const ModelConfig *config = plan->config;
+    TRY(weights_bind(&plan->weights, config, plan->part, host, &options->progress, err));
     TableBuffers *tables = arena_new(arena, sizeof *tables);
     tables->host = host;
     plan->tables = (QuantTables){table_tensor, tables};

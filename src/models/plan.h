@@ -11,6 +11,7 @@ typedef struct PlanOptions {
     const char *cache_type;            // a row of kvcache's formats; NULL: f16, f32 in exact mode
     int slots;                         // ≥ 1
     LoadProgress progress;
+    BlockRange part;                   // end 0: all blocks
 } PlanOptions;
 
 // Errors: those of config_read, weights_find and the host; LATHE_BAD_REQUEST for a context beyond the model's or a
@@ -18,6 +19,8 @@ typedef struct PlanOptions {
 // sizes), before anything is copied.
 bool plan_create(ModelPlan **plan, Arena *arena, const Gguf *gguf, const PlanOptions *options, const BufferHost *host,
                  Error *err) MUST_CHECK;
+// The positions that plan_create would choose on that host; takes nothing of it.
+bool plan_context(int64_t *context, const Gguf *gguf, const PlanOptions *options, const BufferHost *host, Error *err) MUST_CHECK;
 // The format of that name, or the mode's own where name is NULL or empty. Errors: LATHE_BAD_REQUEST where it does not
 // exist, or where the model's heads do not divide into its blocks.
 bool plan_cache_format(const KvFormat **format, Arena *arena, const ModelConfig *config, const char *name, bool is_exact,

@@ -146,6 +146,17 @@ static Tensor angle_rows(Build *b, int64_t buffer) {
     return tensor_gather(table, b->rows.position);
 }
 
+static Tensor embedded(Build *b, Tensor token) {
+    Tensor x = layers_embedding(&b->layers, &b->plan->weights.token_embd, token);
+    if (b->c->embedding_scale != 1) x = tensor_mul_const(x, b->c->embedding_scale);
+    return tensor_contiguous(x); // else every reader unpacks it anew
+}
+
+static Tensor hidden_input(Build *b) {
+    Tensor all = tensor_buffer(b->layers.graph, b->plan->hidden_in, DT_F32, 0, 0, dims(MODEL_ROWS_MAX, b->c->dim));
+    return tensor_slice(all, 0, 0, b->n);
+}
+
 void transformer_build(Graph *graph, const ModelPlan *plan, int n, TransformerGraph *out) {
     const ModelConfig *c = plan->config;
     Arena *arena = graph_arena(graph);
@@ -170,10 +181,10 @@ void transformer_build(Graph *graph, const ModelPlan *plan, int n, TransformerGr
         b.local_cos_rows = angle_rows(&b, plan->local_cos);
         b.local_sin_rows = angle_rows(&b, plan->local_sin);
     }
-    Tensor x = layers_embedding(&b.layers, &plan->weights.token_embd, token); // [n, dim]
-    if (c->embedding_scale != 1) x = tensor_mul_const(x, c->embedding_scale);
-    x = tensor_contiguous(x); // else every reader unpacks it anew
-    for (int i = 0; i < c->n_blocks; i++) out->hidden[i] = x = block_forward(&b, x, i);
+    Tensor x = plan->part.first == 0 ? embedded(&b, token) : hidden_input(&b); // [n, dim]
+    for (int i = plan->part.first; i < plan->part.end; i++) out->hidden[i] = x = block_forward(&b, x, i);
+    out->logits = NULL;
+    if (plan->part.end < c->n_blocks) return;
     Input last = normed(&b, x, &plan->weights.output_norm);
     x = linear(&b, last, c->is_tied ? &plan->weights.token_embd : &plan->weights.output);
     out->logits = layers_soft_cap(x, c->logit_cap);

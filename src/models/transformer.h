@@ -15,21 +15,23 @@ typedef struct CacheBuffers { int64_t plane[KV_PLANES_MAX]; } CacheBuffers;
 typedef struct ModelPlan {
     const ModelConfig *config;
     Weights weights;
+    BlockRange part;                   // of the model that this graph computes
     bool is_exact;
     const KvFormat *cache_format;
     int64_t context;                   // positions a sequence
     int64_t slots, pages_per_slot;     // pages in all: slots · pages_per_slot + 1 (scratch)
     QuantTables tables;
     int64_t token, position, sequence; // i32 [MODEL_ROWS_MAX]
+    int64_t hidden_in, hidden_out;     // f32 [MODEL_ROWS_MAX, dim]: from the part before, for the next; −1 at the model's ends
     int64_t page_table;                // i32 [slots + 1, pages_per_slot]
     int64_t rope_cos, rope_sin, local_cos, local_sin;   // f32 [context, rope_dim / 2]
-    CacheBuffers *keys, *values;       // [n_blocks]; latent: values are a part of keys, and have none
+    CacheBuffers *keys, *values;       // [n_blocks], those of the part; latent: values are a part of keys, and have none
 } ModelPlan;
 
 // What a graph offers; compile any of these.
 typedef struct TransformerGraph {
-    Tensor logits;                     // f32 [rows, vocab]
-    Tensor *hidden;                    // [n_blocks] f32 [rows, dim]: the residual stream behind each block
+    Tensor logits;                     // f32 [rows, vocab]; NULL where a later part makes them
+    Tensor *hidden;                    // [n_blocks] f32 [rows, dim]: the residual stream behind each block of the part
     Tensor *cached;                    // [n_cached] AFTER nodes: every plane of a cache behind its writes
     int n_cached;
 } TransformerGraph;

@@ -12,6 +12,7 @@ typedef enum Use { NOT_WANTED, OPTIONAL, NEEDED } Use;
 
 typedef struct Want {
     const char *name, *role;
+    int block;
     Use use;
     int64_t count, rows, cols;
 } Want;
@@ -75,6 +76,7 @@ static bool find_one(Finder *f, const Want *want, Weight *out) {
         .type = type, .buffer = -1, .count = want->count, .rows = want->rows, .cols = want->cols};
     f->w->found[f->w->n_found].weight = out;
     f->w->found[f->w->n_found].role = want->role;
+    f->w->found[f->w->n_found].block = want->block;
     f->w->found[f->w->n_found++].tensor = t;
     return true;
 }
@@ -86,7 +88,7 @@ static bool find_block(Finder *f, int block) {
 #define NAMED(name) arena_printf(f->arena, "blk.%d." name, block)
 #define MODEL_WEIGHT(...)
 #define BLOCK_WEIGHT(field, name, use, count, rows, cols) \
-    TRY(find_one(f, &(Want){NAMED(name), name, use, count, rows, cols}, &b->field));
+    TRY(find_one(f, &(Want){NAMED(name), name, block, use, count, rows, cols}, &b->field));
 #include "models/weights.def"
 #undef MODEL_WEIGHT
 #undef BLOCK_WEIGHT
@@ -101,7 +103,7 @@ bool weights_find(Weights *w, Arena *arena, const ModelConfig *c, const Gguf *gg
     w->blocks = arena_new(arena, (size_t)c->n_blocks * sizeof *w->blocks);
     w->found = arena_new(arena, most * sizeof *w->found);
 #define MODEL_WEIGHT(field, name, use, count, rows, cols) \
-    TRY(find_one(&f, &(Want){name, name, use, count, rows, cols}, &w->field));
+    TRY(find_one(&f, &(Want){name, name, -1, use, count, rows, cols}, &w->field));
 #define BLOCK_WEIGHT(...)
 #include "models/weights.def"
 #undef MODEL_WEIGHT
@@ -110,16 +112,26 @@ bool weights_find(Weights *w, Arena *arena, const ModelConfig *c, const Gguf *gg
     return true;
 }
 
-int64_t weights_bytes(const Weights *w) {
+// An output head that is the embedding is needed at both ends.
+static bool part_uses(const Weights *w, const ModelConfig *c, BlockRange part, size_t i) {
+    int block = w->found[i].block;
+    if (block >= 0) return block >= part.first && block < part.end;
+    bool is_embedding = w->found[i].weight == &w->token_embd, is_last = part.end == c->n_blocks;
+    return is_embedding ? part.first == 0 || (is_last && c->is_tied) : is_last;
+}
+
+int64_t weights_bytes(const Weights *w, const ModelConfig *c, BlockRange part) {
     int64_t total = 0;
-    for (size_t i = 0; i < w->n_found; i++) total += (int64_t)w->found[i].tensor->nbytes;
+    for (size_t i = 0; i < w->n_found; i++)
+        if (part_uses(w, c, part, i)) total += (int64_t)w->found[i].tensor->nbytes;
     return total;
 }
 
-bool weights_bind(Weights *w, const BufferHost *host, const LoadProgress *progress, Error *err) {
-    int64_t done = 0, total = weights_bytes(w);
+bool weights_bind(Weights *w, const ModelConfig *c, BlockRange part, const BufferHost *host, const LoadProgress *progress, Error *err) {
+    int64_t done = 0, total = weights_bytes(w, c, part);
     for (size_t i = 0; i < w->n_found; i++) {
         const GgufTensor *t = w->found[i].tensor;
+        if (!part_uses(w, c, part, i)) continue;
         if (progress->show) progress->show(progress->context, done, total);
         TRY(host->wrap(host->context, t->data, t->nbytes, &w->found[i].weight->buffer, err));
         done += (int64_t)t->nbytes;

@@ -1,7 +1,7 @@
 // weights: a model's tensors, found by name, checked against the config, and bound to buffers.
 // In: a config and a Gguf. Out: one Weight a row of weights.def. Invariant: after weights_find every weight that a
 // block is built from has a known type and the shape that the config states.
-// Example: Weights w; TRY(weights_find(&w, arena, &config, gguf, err)); TRY(weights_bind(&w, &host, &progress, err));
+// Example: Weights w; TRY(weights_find(&w, arena, &config, gguf, err)); TRY(weights_bind(&w, &config, part, &host, &progress, err));
 #pragma once
 #include "models/config.h"
 #include "nn/layers.h"
@@ -39,15 +39,18 @@ typedef struct Weights {
 #undef BLOCK_WEIGHT
     BlockWeights *blocks;              // [n_blocks]
     // What stands in the fields above. role: the tensor's name without its block, as in weights.def.
-    struct { Weight *weight; const GgufTensor *tensor; const char *role; } *found;
+    // block: −1 for the model's own.
+    struct { Weight *weight; const GgufTensor *tensor; const char *role; int block; } *found;
     size_t n_found;
 } Weights;
 
 // Errors: LATHE_BAD_FILE names a missing or misshapen tensor, LATHE_UNSUPPORTED a block type that lathe lacks.
 bool weights_find(Weights *w, Arena *arena, const ModelConfig *config, const Gguf *gguf, Error *err) MUST_CHECK;
-// Gives every weight its buffer.
-bool weights_bind(Weights *w, const BufferHost *host, const LoadProgress *progress, Error *err) MUST_CHECK;
-int64_t weights_bytes(const Weights *w);
+// A part of a model's road: blocks first ≤ block < end; the first also embeds tokens, the last makes logits.
+typedef struct BlockRange { int first, end; } BlockRange;
+// Gives every weight of the part its buffer.
+bool weights_bind(Weights *w, const ModelConfig *config, BlockRange part, const BufferHost *host, const LoadProgress *progress, Error *err) MUST_CHECK;
+int64_t weights_bytes(const Weights *w, const ModelConfig *config, BlockRange part);
 // Bytes that one decoded token reads: every matrix once, the used share of experts, one row of the embedding.
 int64_t weights_bytes_per_token(const Weights *w, const ModelConfig *config);
 // True where the model reads a tensor of this name.

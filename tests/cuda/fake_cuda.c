@@ -1,7 +1,7 @@
 // fake_cuda: the functions of CUDA's driver that lathe calls, for machines without a card. Kernels that the fake compiler
 // (fake_nvrtc) built run on this CPU, each thread of a block as a fiber, one block after the other; images of the real compiler
 // are taken and run as nothing.
-// In: FAKE_CUDA_CAPABILITY=90 (or 80), FAKE_CUDA_MEMORY bytes. Out: memory that is the host's; results of kernels.
+// In: FAKE_CUDA_CAPABILITY=90 (or 80), FAKE_CUDA_MEMORY bytes, FAKE_CUDA_COPY_US that a copy takes. Out: memory that is the host's; results of kernels.
 // Invariant: threads that do not all come to a barrier, or to an exchange, end the program with a message.
 // Example: LATHE_CUDA=build/tests/libfakecuda.so LATHE_NVRTC=build/tests/libfakenvrtc.so lathe logits --device cuda --tokens 1
 #define _GNU_SOURCE
@@ -170,7 +170,13 @@ int cuMemFree_v2(uint64_t at) {
 int cuMemAllocHost_v2(void **at, size_t nbytes) { *at = malloc(nbytes); return *at ? OK : OUT_OF_MEMORY; }
 int cuMemFreeHost(void *at) { free(at); return OK; }
 int cuMemsetD8Async(uint64_t at, uint8_t value, size_t n, void *stream) { (void)stream; memset((void *)(uintptr_t)at, value, n); return OK; }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { (void)stream; memcpy((void *)(uintptr_t)to, from, n); return OK; }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) {
+    const char *us = getenv("FAKE_CUDA_COPY_US");
+    (void)stream;
+    if (us) usleep((useconds_t)atoi(us));
+    memcpy((void *)(uintptr_t)to, from, n);
+    return OK;
+}
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, n); return OK; }
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = &hooks; return OK; }
 int cuStreamDestroy_v2(void *stream) { (void)stream; return OK; }

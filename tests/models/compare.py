@@ -77,6 +77,7 @@ class Bench:
     models: Path
     timeout: float
     device: str = ""
+    gpu_layers: str = ""
     rows: dict = field(default_factory=dict)
     counts: dict = field(default_factory=lambda: {"passed": 0, "failed": 0, "skipped": 0})
 
@@ -111,6 +112,7 @@ class Bench:
     def logits_text(self, model: Path, tokens: list[int], *flags: str) -> bytes:
         ids = " ".join(map(str, tokens))
         device = ["--device", self.device] if self.device else []
+        device += ["--gpu-layers", self.gpu_layers] if self.gpu_layers else []
         return self.run(["logits", str(model), "--tokens", ids, "--json", *device, *flags])
 
     def logits(self, model: Path, tokens: list[int], *flags: str) -> np.ndarray:
@@ -372,6 +374,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="only goldens of short prompts, those with greedy tokens")
     parser.add_argument("--device", default="", metavar="NAME",
                         help="where exact, fast and forms compute (default cpu); skipped where it cannot be opened")
+    parser.add_argument("--gpu-layers", default="", metavar="N", help="as lathe's: the blocks behind the first N on the CPU")
     parser.add_argument("--mode", action="append", choices=MODES, help="only this mode")
     parser.add_argument("--positions", type=int, default=BIT_TOKENS, metavar="N",
                         help=f"positions of the bits mode (default {BIT_TOKENS})")
@@ -383,7 +386,7 @@ def main() -> None:
     args.mode = args.mode or list(MODES)
     if not os.access(args.lathe, os.X_OK):
         sys.exit(f"compare: {args.lathe} is not there or not executable; build it, or name it by --lathe")
-    bench = Bench(os.path.abspath(args.lathe), Path(args.models), args.timeout, args.device)
+    bench = Bench(os.path.abspath(args.lathe), Path(args.models), args.timeout, args.device, args.gpu_layers)
     if reason := device_problem(bench):
         print(f"SKIP {args.device}: {reason}\n0 passed, 0 failed, 1 skipped")
         return

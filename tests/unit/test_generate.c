@@ -449,7 +449,7 @@ static void stages_count_what_is_read(void **state) {
         Step *step;
         Error err = {0};
         if (!bench_open(&b, NULL, shapes[i], "q4_0", &(ModelOptions){.context = 64})) skip();
-        if (!model_step(b.model, 1, &step, &err)) fail_msg("%s", err.text);
+        if (!model_step(b.model, 0, 1, &step, &err)) fail_msg("%s", err.text);
         uint64_t total = 0, weights = (uint64_t)model_bytes_per_token(b.model);
         for (int k = 0; k < step_stage_count(step); k++) total += step_stage(step, k).bytes;
         if (total < weights || total > weights * 3 / 2)
@@ -494,12 +494,13 @@ static void a_stopped_prompt_goes_on_later(void **state) {
 
 // A copy of a model one of whose norms holds a NaN; both modes must say so, though the fast one turns
 // activations into integers, which know no NaN.
-static void check_bad_block(const char *quant, bool is_exact, const char *tensor, const char *word) {
+// first_blocks: 0, or those of the first of two engines.
+static void check_bad_block(const char *quant, bool is_exact, int first_blocks, const char *tensor, const char *word) {
     Arena *arena = arena_create();
     const char *path = model_file(arena, "tiny-llama", quant);
     Error err = {0};
     Gguf g;
-    Engine *engine;
+    Engine *engine, *rest = NULL;
     Model *model;
     if (!path) {
         arena_destroy(arena);
@@ -515,8 +516,9 @@ static void check_bad_block(const char *quant, bool is_exact, const char *tensor
     const float nan_value = NAN;
     memcpy(bytes + (norm->data - bytes) + 40, &nan_value, sizeof nan_value);
     assert_true(engine_open(&engine, NULL, NULL, 1, &err));
-    if (!model_load(&model, &g, engine, &(ModelOptions){.exact = is_exact, .context = 64}, &err))
-        fail_msg("%s", err.text);
+    if (first_blocks) assert_true(engine_open(&rest, NULL, NULL, 1, &err));
+    ModelOptions options = {.exact = is_exact, .context = 64, .rest = rest, .first_blocks = first_blocks};
+    if (!model_load(&model, &g, engine, &options, &err)) fail_msg("%s", err.text);
     SamplingOptions o = greedy();
     Session *s;
     int32_t token;
@@ -530,6 +532,7 @@ static void check_bad_block(const char *quant, bool is_exact, const char *tensor
     session_close(s);
     model_free(model);
     engine_close(engine);
+    if (rest) engine_close(rest);
     gguf_close(&g);
     free(bytes);
     arena_destroy(arena);
@@ -538,13 +541,61 @@ static void check_bad_block(const char *quant, bool is_exact, const char *tensor
 static void the_first_bad_block_is_named(void **state) {
     (void)state;
     static const char middle[] = "blk.1.ffn_norm.weight";
-    check_bad_block("f32", true, middle, "block 1 ");
-    check_bad_block("q4_0", true, middle, "block 1 ");
-    check_bad_block("q4_0", false, middle, "block 1 ");
-    check_bad_block("q4_k", false, middle, "block 1 ");
-    check_bad_block("q4_0", false, "blk.0.attn_norm.weight", "block 0 ");
-    check_bad_block("q4_0", false, "blk.2.ffn_norm.weight", "block 2 ");
-    check_bad_block("q4_0", false, "output_norm.weight", "the last norm");
+    check_bad_block("f32", true, 0, middle, "block 1 ");
+    check_bad_block("q4_0", true, 0, middle, "block 1 ");
+    check_bad_block("q4_0", false, 0, middle, "block 1 ");
+    check_bad_block("q4_k", false, 0, middle, "block 1 ");
+    check_bad_block("q4_0", false, 0, "blk.0.attn_norm.weight", "block 0 ");
+    check_bad_block("q4_0", false, 0, "blk.2.ffn_norm.weight", "block 2 ");
+    check_bad_block("q4_0", false, 0, "output_norm.weight", "the last norm");
+}
+
+// The same bits, whichever engine computes which blocks: logits of prompts in chunks and of single rows, tokens, and pages of
+// the cache, which one model gives and the other takes.
+static void parts_on_two_engines_are_one_model(void **state) {
+    (void)state;
+    static const char *const shapes[] = {"tiny-llama", "tiny-glm", "tiny-gemma3"};
+    for (int i = 0; i < 6; i++) {
+        Bench b;
+        Error err = {0};
+        Engine *rest;
+        Model *split;
+        ModelOptions options = {.exact = i >= 3, .context = 64, .chunk = 7, .slots = 2};
+        if (!bench_open(&b, NULL, shapes[i % 3], "q4_0", &options)) skip();
+        assert_true(engine_open(&rest, NULL, NULL, 1, &err));
+        options.rest = rest;
+        options.first_blocks = model_config(b.model)->n_blocks - 1;
+        if (!model_load(&split, &b.gguf, b.engine, &options, &err)) fail_msg("%s", err.text);
+        assert_int_equal(model_parts(split), 2);
+        assert_int_equal(model_parts(b.model), 1);
+        size_t row = (size_t)model_vocab_size(split) * sizeof(float), page = model_page_bytes(split);
+        char *want = arena_new(b.arena, (size_t)b.n * row), *got = arena_new(b.arena, (size_t)b.n * row);
+        char *pages[2] = {arena_new(b.arena, page), arena_new(b.arena, page)};
+        assert_int_equal(page, model_page_bytes(b.model));
+        logits_of(&b, b.prompt, b.n, LOGITS_ALL, (float *)(void *)want);
+        if (!model_eval(split, 0, b.prompt, b.n, 0, LOGITS_ALL, (float *)(void *)got, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(want, got, (size_t)b.n * row);
+        model_page_read(b.model, 0, pages[0]);
+        model_page_read(split, 0, pages[1]);
+        assert_memory_equal(pages[0], pages[1], page);
+        // Slot 1 sees what the other model computed.
+        model_page_write(split, 1, pages[0]);
+        model_set_page(split, 1, 0, 1);
+        if (!model_eval(split, 1, &b.prompt[b.n - 1], 1, b.n - 1, LOGITS_LAST, (float *)(void *)got, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(want + (size_t)(b.n - 1) * row, got, row);
+        int32_t tokens[2];
+        SamplingOptions o = sampling_defaults();
+        o.seed = 5;
+        assert_true(model_eval(b.model, 0, &b.prompt[b.n - 1], 1, b.n - 1, LOGITS_LAST, NULL, &err));
+        assert_true(model_sample(b.model, 0, 0, &o, 0, &tokens[0], &err) && model_sample(split, 0, 1, &o, 0, &tokens[1], &err));
+        assert_int_equal(tokens[0], tokens[1]);
+        model_free(split);
+        engine_close(rest);
+        bench_close(&b);
+    }
+    check_bad_block("q4_0", false, 1, "blk.0.attn_norm.weight", "block 0 ");
+    check_bad_block("q4_0", false, 1, "blk.2.ffn_norm.weight", "block 2 ");
+    check_bad_block("q4_0", false, 2, "output_norm.weight", "the last norm");
 }
 
 // Without a wish: the model's own context, but at most 8,192.
@@ -616,6 +667,7 @@ int main(void) {
         cmocka_unit_test(a_stopped_prompt_goes_on_later),
         cmocka_unit_test(stages_count_what_is_read),
         cmocka_unit_test(the_first_bad_block_is_named),
+        cmocka_unit_test(parts_on_two_engines_are_one_model),
         cmocka_unit_test(default_context),
         cmocka_unit_test(options_are_checked),
     };
