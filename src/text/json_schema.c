@@ -23,11 +23,12 @@ typedef struct Schema {
     Map rules;                 // of $ref: pointer → rule + 1
     json_t *made;              // merged schemas, alive until the grammar is there
     GrammarNode any;           // −1: not yet
+    int comparisons;           // that oneOf may still take
 } Schema;
 
 typedef struct Place { const json_t *schema; const char *path; int depth; } Place;
 typedef struct Places { Place *at; size_t len, cap; } Places;
-enum { ONE_OF_MAX = 300 };
+enum { ONE_OF_MAX = 300, COMPARISONS_MAX = 500000 };
 
 // HELD: some function below looks at it. REFUSED: may stand only where it says nothing (false, or an empty value).
 typedef enum KeywordKind { HELD, REFUSED } KeywordKind;
@@ -472,7 +473,7 @@ static bool alternatives_differ(Schema *s, Place at, const Places *all) {
     if (all->len > ONE_OF_MAX) return refuse(s, below(s, at, NULL, "oneOf").path, arena_printf(s->g->arena, "has more than %d schemas to tell apart: use anyOf", ONE_OF_MAX));
     for (size_t i = 1; i < all->len; i++)
         for (size_t k = 0; k < i; k++)
-            if (!schemas_are_disjoint(s->root, all->at[i].schema, all->at[k].schema))
+            if (!schemas_are_disjoint(s->root, all->at[i].schema, all->at[k].schema, &s->comparisons))
                 return refuse(s, all->at[i].path, arena_printf(s->g->arena, "what fits here may fit %.200s too, and exactly one must: give them different types or consts, or use anyOf",
                                                               all->at[k].path));
     return true;
@@ -547,7 +548,8 @@ static bool schema_node(Schema *s, Place at, GrammarNode *out) {
 }
 
 bool json_schema_parse(Grammar *g, const json_t *schema, const char *name, GrammarNode *out, const char **path, Error *err) {
-    Schema s = {.g = g, .root = schema, .path = path, .err = err, .made = json_array(), .any = -1};
+    Schema s = {.g = g, .root = schema, .path = path, .err = err, .made = json_array(), .any = -1,
+                .comparisons = COMPARISONS_MAX};
     *path = name;
     map_init(&s.rules, g->arena);
     bool ok = schema_node(&s, (Place){schema, name, 0}, out) && (!grammar_is_full(g) || refuse(&s, name, "the schema is too large"));

@@ -15,6 +15,11 @@ static const struct { const char *name; unsigned bits; } type_rows[] = {
     {"object", T_OBJECT}, {"array", T_ARRAY}, {"string", T_STRING}, {"integer", T_INTEGER}, {"number", T_INTEGER | T_FRACTION},
     {"boolean", T_BOOLEAN}, {"null", T_NULL}};
 
+typedef struct Look {
+    const json_t *root;
+    int *steps;                        // that are left
+} Look;
+
 static const json_t *get(const json_t *schema, const char *key) {
     return json_object_get(schema, key);
 }
@@ -45,8 +50,8 @@ static unsigned types_of(const json_t *schema, bool is_written) {
     return bits | bits_of_name(type);
 }
 
-static const json_t *resolved(const json_t *root, const json_t *schema) {
-    for (int hops = 0; hops < DEPTH_MAX && json_is_string(get(schema, "$ref")); hops++) schema = json_at_pointer(root, json_string_value(get(schema, "$ref")));
+static const json_t *resolved(Look *look, const json_t *schema) {
+    for (int hops = 0; hops < DEPTH_MAX && json_is_string(get(schema, "$ref")); hops++) schema = json_at_pointer(look->root, json_string_value(get(schema, "$ref")));
     return schema;
 }
 
@@ -83,9 +88,9 @@ static bool forbids(const json_t *schema, const char *name) {
     return own ? json_is_false(own) : json_is_false(get(schema, "additionalProperties"));
 }
 
-static bool refuses(const json_t *root, const json_t *schema, const json_t *value, int depth);
+static bool refuses(Look *look, const json_t *schema, const json_t *value, int depth);
 
-static bool refuses_object(const json_t *root, const json_t *schema, const json_t *value, int depth) {
+static bool refuses_object(Look *look, const json_t *schema, const json_t *value, int depth) {
     const char *name;
     json_t *entry;
     size_t i;
@@ -93,24 +98,24 @@ static bool refuses_object(const json_t *root, const json_t *schema, const json_
         if (json_is_string(entry) && !json_object_get(value, json_string_value(entry))) return true;
     json_object_foreach((json_t *)(uintptr_t)value, name, entry) {
         const json_t *own = get(get(schema, "properties"), name);
-        if (forbids(schema, name) || (own && refuses(root, own, entry, depth))) return true;
+        if (forbids(schema, name) || (own && refuses(look, own, entry, depth))) return true;
     }
     return false;
 }
 
 // A list of schemas of which one, or each, must fit.
-static bool list_refuses(const json_t *root, const json_t *list, const json_t *value, bool is_each, int depth) {
+static bool list_refuses(Look *look, const json_t *list, const json_t *value, bool is_each, int depth) {
     json_t *entry;
     size_t i;
     json_array_foreach(list, i, entry)
-        if (refuses(root, entry, value, depth) == is_each) return is_each;
+        if (refuses(look, entry, value, depth) == is_each) return is_each;
     return !is_each && json_array_size(list) > 0;
 }
 
 // Is it certain that the value does not fit?
-static bool refuses(const json_t *root, const json_t *schema, const json_t *value, int depth) {
-    schema = resolved(root, schema);
-    if (depth > DEPTH_MAX || !json_is_object(schema)) return depth <= DEPTH_MAX && json_is_false(schema);
+static bool refuses(Look *look, const json_t *schema, const json_t *value, int depth) {
+    schema = resolved(look, schema);
+    if (depth > DEPTH_MAX || --*look->steps < 0 || !json_is_object(schema)) return json_is_false(schema);
     const json_t *constant = get(schema, "const"), *entry;
     bool is_listed = !get(schema, "enum");
     size_t i;
@@ -118,35 +123,35 @@ static bool refuses(const json_t *root, const json_t *schema, const json_t *valu
     if (!is_listed || (constant && !are_equal(constant, value)) || !(types_of(schema, false) & bits_of_value(value))) return true;
     Bounds here = {json_number_value(value), json_number_value(value), false, false};
     if (json_is_number(value) && !bounds_meet(bounds_of(schema), here)) return true;
-    if (json_is_object(value) && refuses_object(root, schema, value, depth + 1)) return true;
-    return list_refuses(root, get(schema, "allOf"), value, true, depth + 1) || list_refuses(root, get(schema, "anyOf"), value, false, depth + 1) ||
-           list_refuses(root, get(schema, "oneOf"), value, false, depth + 1);
+    if (json_is_object(value) && refuses_object(look, schema, value, depth + 1)) return true;
+    return list_refuses(look, get(schema, "allOf"), value, true, depth + 1) || list_refuses(look, get(schema, "anyOf"), value, false, depth + 1) ||
+           list_refuses(look, get(schema, "oneOf"), value, false, depth + 1);
 }
 
 // Are a's values listed, and does b refuse each?
-static bool values_are_refused(const json_t *root, const json_t *a, const json_t *b, int depth) {
+static bool values_are_refused(Look *look, const json_t *a, const json_t *b, int depth) {
     const json_t *constant = get(a, "const"), *list = get(a, "enum"), *entry;
     size_t i;
-    if (constant) return refuses(root, b, constant, depth);
+    if (constant) return refuses(look, b, constant, depth);
     if (!json_is_array(list)) return false;
     json_array_foreach(list, i, entry)
-        if (!refuses(root, b, entry, depth)) return false;
+        if (!refuses(look, b, entry, depth)) return false;
     return true;
 }
 
 // ---- two schemas
 
-static bool disjoint(const json_t *root, const json_t *a, const json_t *b, bool are_written, int depth);
+static bool disjoint(Look *look, const json_t *a, const json_t *b, bool are_written, int depth);
 
 // A property that a's objects have, and b's objects never have so.
-static bool objects_differ(const json_t *root, const json_t *a, const json_t *b, int depth) {
+static bool objects_differ(Look *look, const json_t *a, const json_t *b, int depth) {
     json_t *entry;
     size_t i;
     json_array_foreach(get(a, "required"), i, entry) {
         const char *name = json_string_value(entry);
         if (!name) continue;
         const json_t *own = get(get(a, "properties"), name), *other = get(get(b, "properties"), name);
-        if (forbids(b, name) || (own && other && disjoint(root, own, other, false, depth))) return true;
+        if (forbids(b, name) || (own && other && disjoint(look, own, other, false, depth))) return true;
     }
     return false;
 }
@@ -159,9 +164,9 @@ static bool lengths_differ(const json_t *a, const json_t *b, const char *least, 
     return number_at(a, least, 0) > number_at(b, most, INFINITY) || number_at(b, least, 0) > number_at(a, most, INFINITY);
 }
 
-static bool type_differs(const json_t *root, const json_t *a, const json_t *b, unsigned type, int depth) {
+static bool type_differs(Look *look, const json_t *a, const json_t *b, unsigned type, int depth) {
     switch (type) {
-    case T_OBJECT: return objects_differ(root, a, b, depth) || objects_differ(root, b, a, depth) || lengths_differ(a, b, "minProperties", "maxProperties");
+    case T_OBJECT: return objects_differ(look, a, b, depth) || objects_differ(look, b, a, depth) || lengths_differ(a, b, "minProperties", "maxProperties");
     case T_ARRAY: return lengths_differ(a, b, "minItems", "maxItems");
     case T_STRING: return lengths_differ(a, b, "minLength", "maxLength");
     case T_INTEGER: case T_FRACTION: return !bounds_meet(bounds_of(a), bounds_of(b));
@@ -170,33 +175,33 @@ static bool type_differs(const json_t *root, const json_t *a, const json_t *b, u
 }
 
 // What fits a fits each entry of its allOf, and one of its anyOf or oneOf.
-static bool parts_differ(const json_t *root, const json_t *a, const json_t *b, int depth) {
+static bool parts_differ(Look *look, const json_t *a, const json_t *b, int depth) {
     static const char *const names[] = {"anyOf", "oneOf"};
     json_t *entry;
     size_t i;
     json_array_foreach(get(a, "allOf"), i, entry)
-        if (disjoint(root, entry, b, false, depth)) return true;
+        if (disjoint(look, entry, b, false, depth)) return true;
     for (size_t k = 0; k < 2; k++) {
         bool all = json_array_size(get(a, names[k])) > 0;
-        json_array_foreach(get(a, names[k]), i, entry) all = all && disjoint(root, entry, b, false, depth);
+        json_array_foreach(get(a, names[k]), i, entry) all = all && disjoint(look, entry, b, false, depth);
         if (all) return true;
     }
     return false;
 }
 
-static bool disjoint(const json_t *root, const json_t *a, const json_t *b, bool are_written, int depth) {
-    a = resolved(root, a), b = resolved(root, b);
+static bool disjoint(Look *look, const json_t *a, const json_t *b, bool are_written, int depth) {
+    a = resolved(look, a), b = resolved(look, b);
     if (json_is_false(a) || json_is_false(b)) return true;
-    if (++depth > DEPTH_MAX || !json_is_object(a) || !json_is_object(b)) return false;
-    if (values_are_refused(root, a, b, depth) || values_are_refused(root, b, a, depth)) return true;
-    if (parts_differ(root, a, b, depth) || parts_differ(root, b, a, depth)) return true;
+    if (++depth > DEPTH_MAX || --*look->steps < 0 || !json_is_object(a) || !json_is_object(b)) return false;
+    if (values_are_refused(look, a, b, depth) || values_are_refused(look, b, a, depth)) return true;
+    if (parts_differ(look, a, b, depth) || parts_differ(look, b, a, depth)) return true;
     unsigned a_fits = types_of(a, false), b_fits = types_of(b, false), a_has = types_of(a, are_written), b_has = types_of(b, are_written);
     unsigned common = (a_has & b_fits) | (b_has & a_fits);
     for (unsigned type = 1; type < T_ALL; type <<= 1)
-        if (common & type && !type_differs(root, a, b, type, depth)) return false;
+        if (common & type && !type_differs(look, a, b, type, depth)) return false;
     return true;
 }
 
-bool schemas_are_disjoint(const json_t *root, const json_t *a, const json_t *b) {
-    return disjoint(root, a, b, true, 0);
+bool schemas_are_disjoint(const json_t *root, const json_t *a, const json_t *b, int *steps) {
+    return disjoint(&(Look){root, steps}, a, b, true, 0);
 }

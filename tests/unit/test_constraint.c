@@ -238,7 +238,8 @@ static void disjoint_is_said_only_where_it_is_certain(void **state) {
     json_t *root = json_loads("{\"x\":{\"type\":\"integer\"},\"loop\":{\"$ref\":\"#/loop\"},\"deep\":{\"properties\":{\"d\":{\"$ref\":\"#/deep\"}},\"required\":[\"d\"]}}", 0, NULL);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         json_t *a = json_loads(pairs[i].a, JSON_DECODE_ANY, NULL), *b = json_loads(pairs[i].b, JSON_DECODE_ANY, NULL);
-        bool one = schemas_are_disjoint(root, a, b), other = schemas_are_disjoint(root, b, a);
+        int steps = 20000;         // of the last rows there are 2^24
+        bool one = schemas_are_disjoint(root, a, b, &steps), other = schemas_are_disjoint(root, b, a, &steps);
         if (one != pairs[i].are_disjoint || other != one) fail_msg("%s and %s: %d, %d", pairs[i].a, pairs[i].b, one, other);
         json_decref(a);
         json_decref(b);
