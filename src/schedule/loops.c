@@ -4,7 +4,7 @@
 #include "schedule/schedule.h"
 
 UOp *loops_renewed(Arena *arena, UOp *root, UOp *outer, UOp *at) {
-    UOpList order = uop_toposort(arena, root);
+    UOpList order = uop_toposort_value(arena, root);   // not the loops of what it only waits for
     UOp **from = arena_new(arena, (order.len + 1) * sizeof *from), **to = arena_new(arena, (order.len + 1) * sizeof *to);
     int n = 0;
     if (outer) from[n] = outer, to[n++] = at;
