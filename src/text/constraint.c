@@ -19,7 +19,7 @@ struct TokenOrder {
     int32_t *ids;              // [n], by their bytes
     Text *texts;               // [n]
     uint16_t *common;          // [n]: bytes in common with the token before
-    size_t n;
+    size_t n, longest;         // bytes of the longest
 };
 
 enum { TOKEN_BYTES_MAX = 1024 };
@@ -68,6 +68,7 @@ TokenOrder *token_order_create(const Tokenizer *tokenizer, const Text *shown, si
         while (i && same < tokens[i].text.len && same < tokens[i - 1].text.len && tokens[i].text.at[same] == tokens[i - 1].text.at[same])
             same++;
         o->common[i] = (uint16_t)same;
+        if (tokens[i].text.len > o->longest) o->longest = tokens[i].text.len;
     }
     free(tokens);
     return o;
@@ -79,7 +80,7 @@ void token_order_destroy(TokenOrder *order) {
 
 // ---------------------------------------------------------------- readings
 
-enum { NOWHERE = -1, UNKNOWN = -2, READINGS_MAX = 2000, STATES_MAX = 4096, MASKS_MAX = 64, DEPTH_MAX = 8000 };
+enum { NOWHERE = -1, UNKNOWN = -2, READINGS_MAX = 2000, STATES_MAX = 4096, MASKS_MAX = 64, DEPTH_MAX = 8000, KIND_MAX = 512 };
 
 // parent 0: the end of the text.
 typedef struct Frame {
@@ -96,8 +97,15 @@ typedef struct State {
     int mask;                  // index into masks, −1: none
 } State;
 
+// What of a state decides its mask: for each reading the nodes of its frames and how near a repetition is to its bounds.
+typedef struct StateKind {
+    int32_t at[KIND_MAX];
+    size_t n;                  // 0: too many to compare
+} StateKind;
+
 typedef struct KeptMask {
-    int32_t state;             // −1: free
+    int32_t state;             // the one that asked last; −1: none
+    StateKind *kind;
     uint8_t *allowed;          // [vocabulary]
     ConstraintState is;
 } KeptMask;
@@ -114,6 +122,8 @@ struct Constraint {
     int closure, depth;
     VEC(int32_t) found;        // readings of the closure under way
     bool accepts, is_stuck;
+    int32_t *least_bytes;      // [nodes of the grammar]: what they stand for is at least so long
+    StateKind kind;            // of the current state
     KeptMask masks[MASKS_MAX];
     int next_mask;
     Arena *mask_arena;
@@ -265,12 +275,32 @@ static void machine_renew(Constraint *c) {
     arena_destroy(before);
 }
 
+// Lower bounds, better with each pass; in a graph without rules one is enough.
+static void least_bytes_find(Constraint *c) {
+    enum { PASSES = 4, MOST_BYTES = 1 << 20 };
+    const Grammar *g = c->grammar;
+    c->least_bytes = arena_new(c->mask_arena, (g->len + 1) * sizeof *c->least_bytes);
+    for (int pass = 0; pass < PASSES; pass++)
+        for (size_t k = 0; k < g->len; k++) {
+            const GrammarPart *part = &g->at[k];
+            int64_t least = part->kind == NODE_BYTES, first = part->n ? c->least_bytes[part->children[0]] : 0;
+            if (part->kind == NODE_REPEAT) least = first * part->least;
+            if (part->kind == NODE_RULE) least = first;
+            if (part->kind == NODE_ALT) least = first;
+            for (int i = 0; i < part->n && part->kind == NODE_SEQ; i++) least += c->least_bytes[part->children[i]];
+            for (int i = 0; i < part->n && part->kind == NODE_ALT; i++)
+                if (c->least_bytes[part->children[i]] < least) least = c->least_bytes[part->children[i]];
+            c->least_bytes[k] = least > MOST_BYTES ? MOST_BYTES : (int32_t)least;
+        }
+}
+
 Constraint *constraint_create(const Grammar *grammar, GrammarNode root, const TokenOrder *order) {
     Constraint *c = calloc(1, sizeof *c);
     if (!c) memory_exhausted(sizeof *c);
     c->grammar = grammar;
     c->order = order;
     c->mask_arena = arena_create();
+    least_bytes_find(c);
     machine_begin(c);
     closure_begin(c);
     enter(c, root, 0);
@@ -321,6 +351,60 @@ static ConstraintState mask_make(Constraint *c, uint8_t *allowed) {
     return CONSTRAINT_OPEN;
 }
 
+// How often so far, as far as one token can tell: from bounds that it cannot reach all counts are as far.
+static int32_t count_kind(const Constraint *c, const Frame *frame) {
+    enum { FAR_BELOW = -1, FAR_WITHIN = -2 };
+    const GrammarPart *part = &c->grammar->at[frame->node];
+    if (part->kind != NODE_REPEAT) return frame->at;
+    int32_t each = c->least_bytes[part->children[0]];
+    if (each == 0) return frame->at;
+    int64_t reach = (int64_t)frame->at + (int64_t)c->order->longest / each + 1;   // the repetition under way may end at once
+    if (reach < part->least) return FAR_BELOW;
+    if (frame->at >= part->least && (part->most == GRAMMAR_FOREVER || reach < part->most)) return FAR_WITHIN;
+    return frame->at;
+}
+
+static void kind_find(Constraint *c) {
+    const State *state = &c->states.at[c->current];
+    StateKind *kind = &c->kind;
+    kind->n = 0;
+    kind->at[kind->n++] = state->accepts;
+    for (int i = 0; i < state->n; i++) {
+        int32_t id = state->readings[i];
+        for (; id && kind->n + 3 < KIND_MAX; id = c->frames.at[id].parent) {
+            kind->at[kind->n++] = c->frames.at[id].node;
+            kind->at[kind->n++] = count_kind(c, &c->frames.at[id]);
+        }
+        kind->at[kind->n++] = NOWHERE;                 // no node's number
+        if (!id && kind->n + 3 < KIND_MAX) continue;
+        kind->n = 0;
+        return;
+    }
+}
+
+// The mask of a state of the same kind; −1: there is none.
+static int mask_find(Constraint *c) {
+    kind_find(c);
+    for (int i = 0; i < MASKS_MAX && c->kind.n; i++) {
+        const StateKind *kept = c->masks[i].kind;
+        if (kept && kept->n == c->kind.n && memcmp(kept->at, c->kind.at, kept->n * sizeof *kept->at) == 0) return i;
+    }
+    return -1;
+}
+
+static int mask_new(Constraint *c) {
+    int at = c->next_mask;
+    KeptMask *kept = &c->masks[at];
+    c->next_mask = (c->next_mask + 1) % MASKS_MAX;
+    if (!kept->allowed) {
+        kept->allowed = arena_new(c->mask_arena, (size_t)c->order->vocabulary);
+        kept->kind = arena_new(c->mask_arena, sizeof *kept->kind);
+    }
+    kept->is = mask_make(c, kept->allowed);
+    *kept->kind = c->kind;
+    return at;
+}
+
 ConstraintState constraint_mask(Constraint *c, const uint8_t **mask) {
     static const uint8_t none[1];
     *mask = none;
@@ -328,12 +412,9 @@ ConstraintState constraint_mask(Constraint *c, const uint8_t **mask) {
     if (c->states.len > STATES_MAX) machine_renew(c);
     int at = c->states.at[c->current].mask;
     if (at < 0 || c->masks[at].state != c->current) {
-        at = c->next_mask;
-        c->next_mask = (c->next_mask + 1) % MASKS_MAX;
-        KeptMask *kept = &c->masks[at];
-        if (!kept->allowed) kept->allowed = arena_new(c->mask_arena, (size_t)c->order->vocabulary);
-        kept->is = mask_make(c, kept->allowed);
-        kept->state = c->current;
+        at = mask_find(c);
+        if (at < 0) at = mask_new(c);
+        c->masks[at].state = c->current;
         c->states.at[c->current].mask = at;
     }
     *mask = c->masks[at].allowed;

@@ -463,6 +463,32 @@ static void masks_allow_what_goes_on(void **state) {
         }
         constraint_destroy(c);
     }
+    // Counts near their bounds and far from them: masks that states share are those that each would get of its own.
+    static const char *const counted[] = {"^[a1]{12,17}$", "^a{9}b*$", "^(a[0-9]{3}){6,8}$", "^\"(a|1|é){5,}\"$", "^(a?1){8}$", "^(a*){5}b{7}$"};
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        Grammar *g = grammar_create(arena);
+        GrammarNode root = pattern_of(g, counted[i], false);
+        for (unsigned turn = 1; turn < 12; turn++) {
+            unsigned random = turn;
+            Constraint *c = constraint_create(g, root, order);
+            int32_t taken[40];
+            for (int step = 0; step < 40; step++) {
+                const uint8_t *mask, *own;
+                Constraint *fresh = constraint_create(g, root, order);
+                for (int k = 0; k < step; k++) constraint_take(fresh, taken[k]);
+                ConstraintState is = constraint_mask(c, &mask);
+                assert_int_equal(constraint_mask(fresh, &own), is);
+                if (is == CONSTRAINT_OPEN) assert_memory_equal(mask, own, 262);
+                int32_t n_open = 0, chosen = -1;
+                for (int32_t id = 0; id < 261 && is == CONSTRAINT_OPEN; id++)
+                    if (mask[id] && rand_r(&random) % ++n_open == 0) chosen = id;
+                constraint_destroy(fresh);
+                if (chosen < 0) break;
+                constraint_take(c, taken[step] = chosen);
+            }
+            constraint_destroy(c);
+        }
+    }
     token_order_destroy(order);
     tokenizer_destroy(tokenizer);
     gguf_close(&gguf);
