@@ -191,23 +191,31 @@ static bool any_is_strict(const json_t *tools) {
 
 static bool tools_make(Make *m, GrammarNode *out) {
     const json_t *choice = m->form->tool_choice, *name = json_object_get(json_object_get(choice, "function"), "name");
+    const ToolFormat *format = m->format->tools;
     bool is_forced = json_is_word(choice, "required") || json_is_string(name);
-    if (!m->form->tools || (!is_forced && !any_is_strict(m->form->tools))) return true;
-    if (!m->format->tools)
+    bool is_strict = m->form->tools && (is_forced || any_is_strict(m->form->tools));
+    bool is_single = m->form->tools && m->form->is_single && format && format->close[0];   // without a closing marker there is one at most
+    if (!is_strict && !is_single) return true;
+    if (!format)
         return refuse(m->x, 400, "unsupported_parameter", is_forced ? "tool_choice" : "tools",
                       "how this model writes calls of tools is not known, so that none can be enforced");
-    GrammarNode call, open = text(m, m->format->tools->open);
-    if (!calls_make(m, json_string_value(name), &call)) return false;
+    GrammarNode call, open = text(m, format->open);
+    if (!is_strict) call = grammar_until(m->g, text_of(format->close), grammar_seq(m->g, NULL, 0), false);
+    else if (!calls_make(m, json_string_value(name), &call)) return false;
     if (is_forced) {
         GrammarNode one = grammar_seq(m->g, (GrammarNode[]){open, call}, 2);
-        bool is_once = json_is_string(name) || m->format->tools->close[0] == '\0';
+        bool is_once = is_single || json_is_string(name) || format->close[0] == '\0';
         *out = is_once ? one : repeat(m, seq2(m, one, space(m)), 1, 64);
         return true;
     }
-    // Free text, in which every call that is begun must be right.
+    // Free text, in which every call that is begun must be right; behind the only call nothing more is said.
+    if (is_single) {
+        *out = grammar_until(m->g, text_of(format->open), seq2(m, call, space(m)), true);
+        return true;
+    }
     GrammarNode loop = grammar_rule(m->g);
-    GrammarNode behind = m->format->tools->close[0] ? seq2(m, call, loop) : call;
-    grammar_set(m->g, loop, grammar_until(m->g, text_of(m->format->tools->open), behind, true));
+    GrammarNode behind = format->close[0] ? seq2(m, call, loop) : call;
+    grammar_set(m->g, loop, grammar_until(m->g, text_of(format->open), behind, true));
     *out = loop;
     return true;
 }

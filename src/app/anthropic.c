@@ -138,6 +138,13 @@ static json_t *choice_make(const json_t *theirs) {
     return json_is_string(type) ? json_incref((json_t *)(uintptr_t)type) : json_null();
 }
 
+static bool single_read(Exchange *x, const Fields *f, bool *is_single) {
+    const json_t *given = json_object_get(f->at[FIELD_tool_choice], "disable_parallel_tool_use");
+    *is_single = json_is_true(given);
+    return !given || json_is_null(given) || json_is_boolean(given) ||
+           refuse(x, 400, "invalid_type", "tool_choice.disable_parallel_tool_use", "tool_choice.disable_parallel_tool_use must be true or false");
+}
+
 // "thinking": {"type": "enabled" or "disabled"} is the template's enable_thinking.
 static json_t *kwargs_make(const Fields *f) {
     json_t *kwargs = f->at[FIELD_template_kwargs] ? json_deep_copy(f->at[FIELD_template_kwargs]) : json_object();
@@ -292,7 +299,9 @@ void endpoint_messages(Exchange *x) {
     Fields fields;
     if (!fields_read(x, model_vocab_size(server_of(x)->loaded.model), &fields)) return;
     int64_t budget;
-    json_t *messages = budget_read(x, &fields, &budget) ? messages_make(x, &fields) : NULL;
+    bool is_single;
+    bool ok = budget_read(x, &fields, &budget) && single_read(x, &fields, &is_single);
+    json_t *messages = ok ? messages_make(x, &fields) : NULL;
     if (!messages) {
         fields_free(&fields);
         return;
@@ -302,7 +311,8 @@ void endpoint_messages(Exchange *x) {
                             choice_make(fields.at[FIELD_tool_choice]), "kwargs", kwargs_make(&fields));
     json_object_set_new(fields.body, "", own);
     ChatRequest request = {.wire = &messages_wire, .messages = messages, .tools = json_object_get(own, "tools"),
-                           .kwargs = json_object_get(own, "kwargs"), .thinking_budget = budget, .wire_state = arena_new(x->arena, sizeof(BlockState))};
+                           .kwargs = json_object_get(own, "kwargs"), .thinking_budget = budget, .is_single_call = is_single,
+                           .wire_state = arena_new(x->arena, sizeof(BlockState))};
     const json_t *choice = json_object_get(own, "choice");
     if (fields.at[FIELD_tool_choice]) request.tool_choice = choice;
     chat_request_answer(x, &fields, &request);

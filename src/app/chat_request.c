@@ -93,6 +93,7 @@ void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
     setup.thinks_first = reply_format_is_open(&server->format, prompt);
     AnswerForm form = {.response_format = r->response_format, .format_name = r->format_name, .json_schema = fields->at[FIELD_json_schema],
                        .regex = fields->at[FIELD_regex], .gbnf = fields->at[FIELD_grammar], .tools = tools, .tool_choice = r->tool_choice,
+                       .is_single = r->is_single_call || json_is_false(fields->at[FIELD_parallel_calls]),
                        .thinks_first = setup.thinks_first, .may_think = true};
     if (!answer_grammar_make(x, &form, &setup.grammar)) {
         fields_free(fields);

@@ -9,6 +9,7 @@ typedef struct ChatRequest {
     const Wire *wire;
     const json_t *messages, *tools;      // tools: NULL for none
     const json_t *tool_choice;           // "none", "auto", "required", {"function": {"name"}}, or NULL
+    bool is_single_call;                 // at most one call, whatever the field parallel_tool_calls says
     const json_t *kwargs;                // more variables for the template, or NULL
     const json_t *response_format;       // or NULL
     const char *format_name;             // what the request calls it; NULL: response_format

@@ -189,6 +189,25 @@ def test_calls_of_every_format():
         assert len({c["id"] for c in streamed["tool_calls"]}) == len(calls)
 
 
+def test_one_call_at_most_where_asked():
+    for kind, (reasoning, content, calls) in WANT.items():
+        choice = message(kind, kind, tools=TOOLS, parallel_tool_calls=False)
+        got = choice["message"]
+        assert [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in got["tool_calls"]] == calls[:1], got
+        assert got.get("reasoning_content") == reasoning and got["content"] == content and choice["finish_reason"] == "tool_calls", choice
+        streamed, reason = deltas(kind, kind, tools=TOOLS, parallel_tool_calls=False)
+        assert reason == "tool_calls" and [(c["name"], json.loads(c["arguments"])) for c in streamed["tool_calls"]] == calls[:1], streamed
+    assert len(WANT["hermes"][2]) == 2
+    asked = {"max_tokens": 64, "messages": HI, "chat_template_kwargs": {"script": "hermes"},
+             "tools": [{"name": t["function"]["name"], "input_schema": t["function"]["parameters"]} for t in TOOLS]}
+    for is_single in (True, False):
+        reply = server("hermes").fine(MESSAGES, {**asked, "tool_choice": {"type": "auto", "disable_parallel_tool_use": is_single}})
+        assert len([b for b in reply["content"] if b["type"] == "tool_use"]) == 2 - is_single, reply
+    status, _, reply = server("hermes").post(MESSAGES, {**asked, "tool_choice": {"type": "auto", "disable_parallel_tool_use": 1}})
+    assert status == 400 and "disable_parallel_tool_use" in reply["error"]["message"], reply
+    assert "tool_calls" not in message("hermes", "default", tools=TOOLS, parallel_tool_calls=False)["message"]
+
+
 def test_without_tools_nothing_is_a_call():
     got = message("hermes", "hermes")["message"]
     assert "tool_calls" not in got and got["reasoning_content"] == "Hm." and "<tool_call>" in got["content"], got
@@ -240,7 +259,7 @@ def test_wrong_tools_are_named():
     s = server("hermes")
     for field, value, param in (("tools", [5], "tools[0]"), ("tools", [{"type": "function", "function": {}}], "tools[0].function.name"),
                                 ("tools", [{"type": "magic"}], "tools[0]"), ("tool_choice", "sometimes", "tool_choice"),
-                                ("tool_choice", {"function": {"name": "none"}}, "tool_choice"),
+                                ("tool_choice", {"function": {"name": "none"}}, "tool_choice"), ("parallel_tool_calls", "no", "parallel_tool_calls"),
                                 ("tools", [{"type": "function", "function": {"name": "f", "parameters": 5}}], "tools[0].function.parameters")):
         s.refused(CHAT, {"messages": HI, "tools": TOOLS, field: value}, 400, param)
     s.refused(CHAT, {"messages": HI, "tool_choice": "required"}, 400, "tool_choice")
