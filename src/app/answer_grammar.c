@@ -90,7 +90,7 @@ static bool arguments_make(Make *m, const json_t *function, const char *place, G
         *out = json_schema_any_object(m->g);
         return true;
     }
-    return schema_make(m, parameters, arena_printf(m->x->arena, "%s.function.parameters", place), out);
+    return schema_make(m, parameters, arena_printf(m->x->arena, "%s.%s", place, m->form->tool_schema), out);
 }
 
 static GrammarNode quoted(Make *m, const json_t *value) {
@@ -138,7 +138,7 @@ static bool pairs_call(Make *m, const json_t *function, const char *place, Gramm
     vec_push(m->x->arena, &parts, text(m, json_string_value(json_object_get(function, "name"))));
     json_object_foreach((json_t *)(uintptr_t)properties, name, schema) {
         GrammarNode value;
-        const char *own = arena_printf(m->x->arena, "%s.function.parameters.properties.%.80s", place, name);
+        const char *own = arena_printf(m->x->arena, "%s.%s.properties.%.80s", place, m->form->tool_schema, name);
         if (!pair_value(m, schema, own, &value)) return false;
         GrammarNode pair = grammar_seq(m->g, (GrammarNode[]){space(m), text(m, "<arg_key>"), text(m, name), text(m, "</arg_key>"), space(m),
                                                              text(m, "<arg_value>"), value}, 7);

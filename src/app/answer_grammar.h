@@ -20,6 +20,7 @@ typedef struct AnswerForm {
     const json_t *regex;                 // a pattern that the whole answer fits, or NULL
     const json_t *gbnf;                  // a grammar in text, or NULL; an empty one asks for nothing
     const json_t *tools, *tool_choice;   // as in ChatRequest; tools NULL: none are in force
+    const char *tool_schema;             // where a tool of the request has its schema, for errors
     bool is_single;                      // at most one call
     bool thinks_first, may_think;        // the prompt opened the thinking; the answer may begin with it
 } AnswerForm;

@@ -293,7 +293,7 @@ static void messages_failed(Generation *g, int status, const Error *why, TextBui
 }
 
 static const Wire messages_wire = {"msg_", messages_begin, messages_news, messages_end, messages_finish, messages_whole,
-                                   messages_failed, "event: ping\ndata: {\"type\": \"ping\"}\n\n"};
+                                   messages_failed, "event: ping\ndata: {\"type\": \"ping\"}\n\n", "name", "input_schema"};
 
 void endpoint_messages(Exchange *x) {
     Fields fields;

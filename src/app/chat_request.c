@@ -7,17 +7,17 @@
 
 // ---- tools
 
-static bool tool_check(Exchange *x, const json_t *tool, size_t i) {
+static bool tool_check(Exchange *x, const Wire *wire, const json_t *tool, size_t i) {
     const json_t *function = json_object_get(tool, "function"), *parameters = json_object_get(function, "parameters");
     const char *place = arena_printf(x->arena, "tools[%zu]", i);
     if (!json_is_word(json_object_get(tool, "type"), "function"))
         return refuse(x, 400, "invalid_value", place, "%s: the only known type of tools is \"function\"", place);
     if (!json_is_string(json_object_get(function, "name")) || json_string_length(json_object_get(function, "name")) == 0)
-        return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.function.name", place),
-                      "%s.function.name must be a string that is not empty", place);
+        return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.%s", place, wire->tool_name),
+                      "%s.%s must be a string that is not empty", place, wire->tool_name);
     if (parameters && !json_is_null(parameters) && !json_is_object(parameters))
-        return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.function.parameters", place),
-                      "%s.function.parameters must be a JSON schema, an object", place);
+        return refuse(x, 400, "invalid_type", arena_printf(x->arena, "%s.%s", place, wire->tool_schema),
+                      "%s.%s must be a JSON schema, an object", place, wire->tool_schema);
     return true;
 }
 
@@ -46,7 +46,7 @@ static bool tools_check(Exchange *x, const ChatRequest *r) {
     size_t i;
     json_t *tool;
     json_array_foreach(r->tools, i, tool)
-        if (!tool_check(x, tool, i)) return false;
+        if (!tool_check(x, r->wire, tool, i)) return false;
     if (!choice_check(x, r->tool_choice, r->tools)) return false;
     if (json_array_size(r->tools) == 0 || json_is_word(r->tool_choice, "none")) return true;
     return chat_template_knows_tools(chat_form_template(server->form)) ||
@@ -93,7 +93,7 @@ void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *r) {
     setup.thinks_first = reply_format_is_open(&server->format, prompt);
     AnswerForm form = {.response_format = r->response_format, .format_name = r->format_name, .json_schema = fields->at[FIELD_json_schema],
                        .regex = fields->at[FIELD_regex], .gbnf = fields->at[FIELD_grammar], .tools = tools, .tool_choice = r->tool_choice,
-                       .is_single = r->is_single_call || json_is_false(fields->at[FIELD_parallel_calls]),
+                       .tool_schema = r->wire->tool_schema, .is_single = r->is_single_call || json_is_false(fields->at[FIELD_parallel_calls]),
                        .thinks_first = setup.thinks_first, .may_think = true};
     if (!answer_grammar_make(x, &form, &setup.grammar)) {
         fields_free(fields);

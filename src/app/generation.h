@@ -40,6 +40,7 @@ typedef struct Wire {
     json_t *(*whole)(Generation *g);
     void (*failed)(Generation *g, int status, const Error *why, TextBuilder *out); // in the middle of a stream
     const char *keep_alive;          // what a quiet stream says
+    const char *tool_name, *tool_schema;     // where a tool of the request has them; NULL: there are no tools
 } Wire;
 
 struct Generation {

@@ -182,7 +182,7 @@ static json_t *chat_whole(Generation *g) {
 }
 
 static const Wire chat_wire = {"chatcmpl-", chat_begin, chat_news, chat_end, chat_finish, chat_whole, stream_failed,
-                               ": keep-alive\n\n"};
+                               ": keep-alive\n\n", "function.name", "function.parameters"};
 
 void endpoint_chat(Exchange *x) {
     Server *server = server_of(x);
@@ -249,7 +249,7 @@ static json_t *text_whole(Generation *g) {
 }
 
 static const Wire text_wire = {"cmpl-", text_begin, text_news, text_end, text_finish, text_whole, stream_failed,
-                               ": keep-alive\n\n"};
+                               ": keep-alive\n\n", NULL, NULL};
 
 static bool prompt_read(Exchange *x, const json_t *prompt, TokenIds *ids) {
     Server *server = server_of(x);

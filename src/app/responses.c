@@ -206,7 +206,7 @@ static void responses_failed(Generation *g, int status, const Error *why, TextBu
 }
 
 static const Wire responses_wire = {"resp_", responses_begin, responses_news, responses_end, responses_finish, responses_whole,
-                                    responses_failed, ": keep-alive\n\n"};
+                                    responses_failed, ": keep-alive\n\n", "name", "parameters"};
 
 void endpoint_responses(Exchange *x) {
     Fields fields;

@@ -430,6 +430,12 @@ def test_what_cannot_be_held_to_is_refused():                        # B47, B48
     s.refused(CHAT, {"messages": HI, "tools": TOOLS, "tool_choice": "required", "grammar": "root ::= \"x\""}, 400, "grammar")
     s.refused(CHAT, {"messages": HI, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"pattern": "("}}}}}],
                      "tool_choice": "required"}, 400, "tools[0].function.parameters.properties.a.pattern")
+    bad = {"type": "object", "properties": {"a": {"pattern": "("}}}      # each protocol has a place of its own for it
+    s.refused("/v1/responses", {"input": "Hi", "tools": [{"type": "function", "name": "f", "parameters": bad}], "tool_choice": "required"}, 400,
+              "tools[0].parameters.properties.a.pattern")
+    for tool, place in (({"input_schema": bad}, "tools[0].input_schema.properties.a.pattern"), ({"input_schema": 5}, "tools[0].input_schema")):
+        status, _, reply = s.post(MESSAGES, {"max_tokens": 4, "messages": HI, "tools": [{"name": "f", **tool}], "tool_choice": {"type": "any"}})
+        assert status == 400 and place in reply["error"]["message"], reply
     digits = s.fine(CHAT, {**schema({"type": "string", "pattern": "^\\d{3}\\w\\s$"}), "seed": 1})["choices"][0]["message"]["content"]
     assert re.fullmatch(r"\d{3}\w\s", json.loads(digits), re.ASCII) or re.fullmatch(r"[0-9]{3}[0-9A-Za-z_]\s", json.loads(digits)), digits
 
