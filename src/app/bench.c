@@ -96,7 +96,7 @@ static bool rate_measure(Bench *b, const BenchTest *test, int64_t n, int64_t dep
 
 // What is in the context does not depend on the number of threads, so all CPUs may fill it where few are timed.
 static bool context_fill(Bench *b, int64_t depth, int threads, Error *err) {
-    Engine *engine = b->loaded->engine;
+    Engine *engine = b->loaded->rest ? b->loaded->rest : b->loaded->engine;   // what the CPU computes
     int own = engine_threads(engine);
     if (threads) TRY(engine_set_threads(engine, threads, err));
     TRY(prompt_run(b, depth, 0, err));
