@@ -96,6 +96,21 @@ static bool outputs_read(Engine *e, Cursor *c, StepTable *t) {
     return !c->is_short && c->rest.len == 0;
 }
 
+static bool output_has_memory(const StepTable *t, int64_t i) {
+    while (t->outputs[i].same_as < i) i = t->outputs[i].same_as;
+    return t->outputs[i].id != TABLE_NONE;
+}
+
+// What is no value has no place that a kernel could write.
+static bool outputs_are_places(const StepTable *t) {
+    for (int64_t i = 0; i < t->n_stages; i++) {
+        const TableStage *s = &t->stages[i];
+        for (int64_t k = 0; k < t->kernels[s->kernel].n_params; k++)
+            if (s->params[k].kind == PLACE_OUTPUT && !output_has_memory(t, s->params[k].at)) return false;
+    }
+    return true;
+}
+
 static bool table_read(Engine *e, Arena *arena, Text bytes, int n_outputs, StepTable *t) {
     Cursor c = {arena, bytes, false};
     *t = (StepTable){0};   // one after the other: C leaves open in which order an initialiser would read them
@@ -110,7 +125,7 @@ static bool table_read(Engine *e, Arena *arena, Text bytes, int n_outputs, StepT
         k->key = take(&c, k->key_bytes, 1);
         if (c.is_short || k->n_params < 0 || k->n_params > most) return false;
     }
-    return stages_read(e, &c, t) && outputs_read(e, &c, t);
+    return stages_read(e, &c, t) && outputs_read(e, &c, t) && outputs_are_places(t);
 }
 
 bool table_load(Engine *e, Arena *arena, Text subject, int n_outputs, StepTable *t, Compiled ***kernels) {
