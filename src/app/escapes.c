@@ -2,8 +2,6 @@
 // Example: "\\x41\\q" → "A\\q"
 #include "app/escapes.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 Text text_unescape(Arena *arena, Text text) {
@@ -16,10 +14,8 @@ Text text_unescape(Arena *arena, Text text) {
         if (letter) {
             builder_char(&out, values[letter - letters]);
             i += 1;
-        } else if (at[0] == '\\' && left >= 4 && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
-                   isxdigit((unsigned char)at[3])) {
-            const char digits[] = {at[2], at[3], '\0'};
-            builder_char(&out, (char)strtol(digits, NULL, 16));
+        } else if (at[0] == '\\' && left >= 4 && at[1] == 'x' && hex_digit(at[2]) >= 0 && hex_digit(at[3]) >= 0) {
+            builder_char(&out, (char)(hex_digit(at[2]) * 16 + hex_digit(at[3])));
             i += 3;
         } else {
             builder_char(&out, at[0]);

@@ -63,6 +63,10 @@ const char *text_cstr(Arena *arena, Text a) {
     return text_copy(arena, a).at;
 }
 
+int hex_digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 TextBuilder builder(Arena *arena) {
     return (TextBuilder){.arena = arena};
 }

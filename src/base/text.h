@@ -19,6 +19,7 @@ Text text_after(Text a, size_t n);                            // without its fir
 Text text_trim(Text a);                                       // without spaces, tabs and ends of lines around
 Text text_copy(Arena *arena, Text a);                         // the copy is zero-terminated
 const char *text_cstr(Arena *arena, Text a);
+int hex_digit(char c);                                        // its value; −1: it is none
 
 TextBuilder builder(Arena *arena);
 void builder_append(TextBuilder *b, const char *at, size_t len);

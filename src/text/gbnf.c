@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "text/code_ranges.h"
+#include "text/cursor.h"
 
 typedef enum ItemKind { ITEM_NODE, ITEM_RULE, ITEM_SEQUENCE, ITEM_CHOICE, ITEM_REPEAT } ItemKind;
 
@@ -34,8 +35,7 @@ typedef struct Rule {
 typedef struct Reader {
     Grammar *g;
     Arena *arena;
-    Text source;
-    size_t at;
+    TextCursor in;
     int groups, steps;
     VEC(Rule) rules;
     Map numbers;                     // of rules, by name: number + 1
@@ -44,8 +44,8 @@ typedef struct Reader {
 
 static bool refuse_at(Reader *r, size_t place, const char *what) {
     size_t line = 1, column = 1;
-    for (size_t i = 0; i < place && i < r->source.len; i++) {
-        bool is_new = r->source.at[i] == '\n', is_within = (r->source.at[i] & 0xC0) == 0x80;
+    for (size_t i = 0; i < place && i < r->in.text.len; i++) {
+        bool is_new = r->in.text.at[i] == '\n', is_within = (r->in.text.at[i] & 0xC0) == 0x80;
         line += is_new;
         column = is_new ? 1 : column + !is_within;
     }
@@ -53,7 +53,7 @@ static bool refuse_at(Reader *r, size_t place, const char *what) {
 }
 
 static bool refuse(Reader *r, const char *what) {
-    return refuse_at(r, r->at, what);
+    return refuse_at(r, r->in.at, what);
 }
 
 static bool refuse_rule(Reader *r, size_t place, const char *what, const char *name) {
@@ -66,20 +66,6 @@ static bool refuse_rule(Reader *r, size_t place, const char *what, const char *n
 
 // ---- characters
 
-static bool is_over(const Reader *r) {
-    return r->at >= r->source.len;
-}
-
-static char peek(const Reader *r) {
-    return is_over(r) ? '\0' : r->source.at[r->at];
-}
-
-static bool take(Reader *r, char c) {
-    if (is_over(r) || peek(r) != c) return false;
-    r->at++;
-    return true;
-}
-
 static bool is_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
@@ -89,23 +75,17 @@ static bool is_line_end(char c) {
 }
 
 static void space_skip(Reader *r, bool over_lines) {
-    for (; !is_over(r); r->at++) {
-        char c = peek(r);
+    for (; !cursor_is_over(&r->in); r->in.at++) {
+        char c = cursor_peek(&r->in);
         if (c == '#')
-            while (r->at + 1 < r->source.len && !is_line_end(r->source.at[r->at + 1])) r->at++;
+            while (r->in.at + 1 < r->in.text.len && !is_line_end(r->in.text.at[r->in.at + 1])) r->in.at++;
         else if (c != ' ' && c != '\t' && !(over_lines && is_line_end(c))) return;
     }
 }
 
 static bool hex_take(Reader *r, int digits, int32_t *code) {
-    int64_t value = 0;
-    for (int i = 0; i < digits; i++) {
-        char c = peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0) return refuse(r, "an escape with too few digits");
-        value = value * 16 + digit;
-        r->at++;
-    }
+    int64_t value;
+    if (!cursor_hex(&r->in, digits, &value)) return refuse(r, "an escape with too few digits");
     if (value > LAST_CODE || (value >= 0xD800 && value <= 0xDFFF)) return refuse(r, "an escape of what is no character");
     *code = (int32_t)value;
     return true;
@@ -115,19 +95,19 @@ static bool character_take(Reader *r, int32_t *code) {
     static const char letters[] = "nrt\\\"[]", values[] = "\n\r\t\\\"[]";
     static const struct { char letter; int digits; } hex[] = {{'x', 2}, {'u', 4}, {'U', 8}};
     size_t used;
-    if (!take(r, '\\')) {
-        *code = utf8_decode(r->source.at + r->at, r->source.len - r->at, &used);
+    if (!cursor_take(&r->in, '\\')) {
+        *code = utf8_decode(r->in.text.at + r->in.at, r->in.text.len - r->in.at, &used);
         if (*code < 0) return refuse(r, "bytes that are no character");
-        r->at += used;
+        r->in.at += used;
         return true;
     }
-    char c = peek(r);
+    char c = cursor_peek(&r->in);
     for (size_t i = 0; i < sizeof hex / sizeof *hex; i++)
-        if (take(r, hex[i].letter)) return hex_take(r, hex[i].digits, code);
+        if (cursor_take(&r->in, hex[i].letter)) return hex_take(r, hex[i].digits, code);
     const char *known = c ? strchr(letters, c) : NULL;
     if (!known) return refuse(r, "an unknown escape: known are \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH");
     *code = values[known - letters];
-    r->at++;
+    r->in.at++;
     return true;
 }
 
@@ -141,14 +121,14 @@ static Item *item_make(Reader *r, ItemKind kind, size_t place) {
 
 static bool literal_take(Reader *r, Item **out) {
     TextBuilder text = builder(r->arena);
-    size_t begin = r->at++;
-    while (!is_over(r) && peek(r) != '"' && !is_line_end(peek(r))) {
+    size_t begin = r->in.at++;
+    while (!cursor_is_over(&r->in) && cursor_peek(&r->in) != '"' && !is_line_end(cursor_peek(&r->in))) {
         int32_t code;
         char bytes[4];
         TRY(character_take(r, &code));
         builder_append(&text, bytes, utf8_encode(code, bytes));
     }
-    if (!take(r, '"')) return refuse_at(r, begin, "a literal without its closing \"");
+    if (!cursor_take(&r->in, '"')) return refuse_at(r, begin, "a literal without its closing \"");
     *out = item_make(r, ITEM_NODE, begin);
     (*out)->node = grammar_text(r->g, builder_view(&text));
     return true;
@@ -156,22 +136,22 @@ static bool literal_take(Reader *r, Item **out) {
 
 static bool class_take(Reader *r, Item **out) {
     CodeRanges ranges = {0};
-    size_t begin = r->at++;
-    bool is_inverted = take(r, '^');
-    while (!is_over(r) && peek(r) != ']' && !is_line_end(peek(r))) {
+    size_t begin = r->in.at++;
+    bool is_inverted = cursor_take(&r->in, '^');
+    while (!cursor_is_over(&r->in) && cursor_peek(&r->in) != ']' && !is_line_end(cursor_peek(&r->in))) {
         int32_t first, last;
-        size_t place = r->at;
+        size_t place = r->in.at;
         TRY(character_take(r, &first));
         last = first;
-        bool is_range = peek(r) == '-' && r->at + 1 < r->source.len && r->source.at[r->at + 1] != ']';
+        bool is_range = cursor_peek(&r->in) == '-' && r->in.at + 1 < r->in.text.len && r->in.text.at[r->in.at + 1] != ']';
         if (is_range) {
-            r->at++;
+            r->in.at++;
             TRY(character_take(r, &last));
         }
         if (last < first) return refuse_at(r, place, "a range that ends before it begins");
         code_ranges_put(r->arena, &ranges, first, last);
     }
-    if (!take(r, ']')) return refuse_at(r, begin, "a class without its ]");
+    if (!cursor_take(&r->in, ']')) return refuse_at(r, begin, "a class without its ]");
     if (is_inverted) ranges = code_ranges_invert(r->arena, &ranges);
     *out = item_make(r, ITEM_NODE, begin);
     (*out)->node = code_ranges_node(r->g, &ranges, false);
@@ -180,17 +160,17 @@ static bool class_take(Reader *r, Item **out) {
 
 static Item *any_take(Reader *r) {
     CodeRanges all = {0};
-    Item *item = item_make(r, ITEM_NODE, r->at++);
+    Item *item = item_make(r, ITEM_NODE, r->in.at++);
     code_ranges_put(r->arena, &all, 0, LAST_CODE);
     item->node = code_ranges_node(r->g, &all, false);
     return item;
 }
 
 static bool name_take(Reader *r, int *number) {
-    size_t begin = r->at;
-    while (is_name(peek(r))) r->at++;
-    if (r->at == begin) return refuse(r, "the name of a rule is expected here");
-    const char *name = text_cstr(r->arena, (Text){r->source.at + begin, r->at - begin});
+    size_t begin = r->in.at;
+    while (is_name(cursor_peek(&r->in))) r->in.at++;
+    if (r->in.at == begin) return refuse(r, "the name of a rule is expected here");
+    const char *name = text_cstr(r->arena, (Text){r->in.text.at + begin, r->in.at - begin});
     uintptr_t known = (uintptr_t)map_get_text(&r->numbers, name);
     *number = (int)known - 1;
     if (known) return true;
@@ -204,17 +184,17 @@ static bool name_take(Reader *r, int *number) {
 static bool choice_take(Reader *r, Item **out);
 
 static bool group_take(Reader *r, Item **out) {
-    size_t begin = r->at++;
+    size_t begin = r->in.at++;
     if (++r->groups > GBNF_GROUPS_MAX) return refuse_at(r, begin, "groups nested too deep");
     space_skip(r, true);
     TRY(choice_take(r, out));
     r->groups--;
-    return take(r, ')') || refuse_at(r, begin, "a group without its )");
+    return cursor_take(&r->in, ')') || refuse_at(r, begin, "a group without its )");
 }
 
 static bool atom_take(Reader *r, Item **out) {
-    size_t begin = r->at;
-    switch (peek(r)) {
+    size_t begin = r->in.at;
+    switch (cursor_peek(&r->in)) {
     case '"': return literal_take(r, out);
     case '[': return class_take(r, out);
     case '(': return group_take(r, out);
@@ -226,33 +206,33 @@ static bool atom_take(Reader *r, Item **out) {
 }
 
 static bool number_take(Reader *r, int64_t *number) {
-    size_t begin = r->at;
-    for (*number = 0; peek(r) >= '0' && peek(r) <= '9'; r->at++) {
-        *number = *number * 10 + (peek(r) - '0');
+    size_t begin = r->in.at;
+    for (*number = 0; cursor_peek(&r->in) >= '0' && cursor_peek(&r->in) <= '9'; r->in.at++) {
+        *number = *number * 10 + (cursor_peek(&r->in) - '0');
         if (*number > INT32_MAX) return refuse_at(r, begin, "a count that is too large");
     }
-    return r->at > begin || refuse(r, "a count is expected here");
+    return r->in.at > begin || refuse(r, "a count is expected here");
 }
 
 static bool counts_take(Reader *r, int64_t *least, int64_t *most) {
     static const struct { char sign; int64_t least, most; } signs[] = {{'*', 0, GRAMMAR_FOREVER}, {'+', 1, GRAMMAR_FOREVER}, {'?', 0, 1}};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        if (!take(r, signs[i].sign)) continue;
+        if (!cursor_take(&r->in, signs[i].sign)) continue;
         *least = signs[i].least, *most = signs[i].most;
         return true;
     }
-    size_t begin = r->at++;          // {
+    size_t begin = r->in.at++;          // {
     space_skip(r, true);
     TRY(number_take(r, least));
     *most = *least;
     space_skip(r, true);
-    if (take(r, ',')) {
+    if (cursor_take(&r->in, ',')) {
         space_skip(r, true);
         *most = GRAMMAR_FOREVER;
-        if (peek(r) != '}') TRY(number_take(r, most));
+        if (cursor_peek(&r->in) != '}') TRY(number_take(r, most));
         space_skip(r, true);
     }
-    if (!take(r, '}')) return refuse(r, "a } is expected here");
+    if (!cursor_take(&r->in, '}')) return refuse(r, "a } is expected here");
     return *most == GRAMMAR_FOREVER || *most >= *least || refuse_at(r, begin, "at least more than at most");
 }
 
@@ -260,9 +240,9 @@ static bool counts_take(Reader *r, int64_t *least, int64_t *most) {
 static bool repeats_take(Reader *r, Item **item) {
     for (int n = 0;; n++) {
         space_skip(r, r->groups > 0);
-        if (is_over(r) || !strchr("*+?{", peek(r))) return true;
+        if (cursor_is_over(&r->in) || !strchr("*+?{", cursor_peek(&r->in))) return true;
         if (n == GBNF_GROUPS_MAX) return refuse(r, "too many repetitions of one thing");
-        Item *repeat = item_make(r, ITEM_REPEAT, r->at);
+        Item *repeat = item_make(r, ITEM_REPEAT, r->in.at);
         TRY(counts_take(r, &repeat->least, &repeat->most));
         vec_push(r->arena, &repeat->parts, *item);
         *item = repeat;
@@ -270,8 +250,8 @@ static bool repeats_take(Reader *r, Item **item) {
 }
 
 static bool sequence_take(Reader *r, Item **out) {
-    *out = item_make(r, ITEM_SEQUENCE, r->at);
-    while (!is_over(r) && (is_name(peek(r)) || strchr("\"[(.", peek(r)))) {
+    *out = item_make(r, ITEM_SEQUENCE, r->in.at);
+    while (!cursor_is_over(&r->in) && (is_name(cursor_peek(&r->in)) || strchr("\"[(.", cursor_peek(&r->in)))) {
         Item *atom;
         TRY(atom_take(r, &atom));
         TRY(repeats_take(r, &atom));
@@ -281,30 +261,30 @@ static bool sequence_take(Reader *r, Item **out) {
 }
 
 static bool choice_take(Reader *r, Item **out) {
-    *out = item_make(r, ITEM_CHOICE, r->at);
+    *out = item_make(r, ITEM_CHOICE, r->in.at);
     do {
         Item *sequence;
         space_skip(r, r->groups > 0 || (*out)->parts.len > 0);
         TRY(sequence_take(r, &sequence));
         vec_push(r->arena, &(*out)->parts, sequence);
-    } while (take(r, '|'));
+    } while (cursor_take(&r->in, '|'));
     return true;
 }
 
 static bool rule_take(Reader *r) {
     int number;
-    size_t begin = r->at;
+    size_t begin = r->in.at;
     TRY(name_take(r, &number));
     if (r->rules.at[number].body) return refuse_rule(r, begin, "is defined twice", r->rules.at[number].name);
     space_skip(r, false);
     for (const char *c = "::="; *c; c++)
-        if (!take(r, *c)) return refuse(r, "::= is expected here");
+        if (!cursor_take(&r->in, *c)) return refuse(r, "::= is expected here");
     space_skip(r, true);
     Item *body;
     TRY(choice_take(r, &body));
     r->rules.at[number].body = body;
     r->rules.at[number].place = begin;
-    if (!is_over(r) && !is_line_end(peek(r))) return refuse(r, "nothing that a rule is made of begins so");
+    if (!cursor_is_over(&r->in) && !is_line_end(cursor_peek(&r->in))) return refuse(r, "nothing that a rule is made of begins so");
     space_skip(r, true);
     return true;
 }
@@ -409,10 +389,10 @@ static bool item_node(Reader *r, const Item *item, GrammarNode *out) {
 }
 
 bool gbnf_parse(Grammar *g, Text source, GrammarNode *out, Error *err) {
-    Reader r = {.g = g, .arena = g->arena, .source = source, .err = err};
+    Reader r = {.g = g, .arena = g->arena, .in = {source, 0}, .err = err};
     map_init(&r.numbers, g->arena);
     space_skip(&r, true);
-    while (!is_over(&r)) TRY(rule_take(&r));
+    while (!cursor_is_over(&r.in)) TRY(rule_take(&r));
     TRY(rules_check(&r));
     for (size_t i = 0; i < r.rules.len; i++) r.rules.at[i].node = grammar_rule_known(g, r.rules.at[i].may_be_empty);
     for (size_t i = 0; i < r.rules.len; i++) {

@@ -6,35 +6,21 @@
 
 #include "base/vec.h"
 #include "text/code_ranges.h"
+#include "text/cursor.h"
 
 enum { DEPTH_MAX = 100 };
 
 typedef struct Parser {
     Grammar *g;
     Arena *arena;
-    Text pattern;
-    size_t at;
+    TextCursor in;
     bool in_json;
     int depth;
     Error *err;
 } Parser;
 
 static bool refuse(Parser *p, const char *what) {
-    return fail(p->err, LATHE_BAD_REQUEST, "the pattern cannot be held to: %s at character %zu", what, p->at);
-}
-
-static bool is_over(const Parser *p) {
-    return p->at >= p->pattern.len;
-}
-
-static char peek(const Parser *p) {
-    return is_over(p) ? '\0' : p->pattern.at[p->at];
-}
-
-static bool take(Parser *p, char c) {
-    if (is_over(p) || peek(p) != c) return false;
-    p->at++;
-    return true;
+    return fail(p->err, LATHE_BAD_REQUEST, "the pattern cannot be held to: %s at character %zu", what, p->in.at);
 }
 
 // ---- ranges
@@ -50,12 +36,12 @@ static bool ranges_node(Parser *p, const CodeRanges *r, GrammarNode *out) {
 
 // ---- characters as bytes
 
-static GrammarNode hex_digit(Grammar *g) {
+static GrammarNode hex_node(Grammar *g) {
     return grammar_alt(g, (GrammarNode[]){grammar_byte_range(g, '0', '9'), grammar_byte_range(g, 'a', 'f'), grammar_byte_range(g, 'A', 'F')}, 3);
 }
 
 GrammarNode pattern_json_character(Grammar *g) {
-    GrammarNode digit = hex_digit(g), low = grammar_byte_range(g, '0', '7');
+    GrammarNode digit = hex_node(g), low = grammar_byte_range(g, '0', '7');
     ByteSet plain = {{0}}, first = {{0}}, d = {{0}};
     for (const char *c = "\"\\/bfnrt"; *c; c++) byte_set_add(&plain, (uint8_t)*c);
     for (const char *c = "0123456789abcefABCEF"; *c; c++) byte_set_add(&first, (uint8_t)*c);
@@ -74,14 +60,9 @@ GrammarNode pattern_json_character(Grammar *g) {
 // ---- escapes and classes
 
 static bool hex_take(Parser *p, int digits, int32_t *code) {
-    *code = 0;
-    for (int i = 0; i < digits; i++) {
-        char c = peek(p);
-        int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (value < 0) return refuse(p, "an escape with too few digits");
-        *code = *code * 16 + value;
-        p->at++;
-    }
+    int64_t value;
+    if (!cursor_hex(&p->in, digits, &value)) return refuse(p, "an escape with too few digits");
+    *code = (int32_t)value;
     return *code < 0xD800 || *code > 0xDFFF || refuse(p, "half of a surrogate pair");
 }
 
@@ -104,12 +85,12 @@ static void shorthand_put(Parser *p, char letter, CodeRanges *r) {
 
 // Behind a backslash. *single gets the character where it is one; else −1.
 static bool escape_take(Parser *p, bool in_class, CodeRanges *r, int32_t *single) {
-    char c = peek(p);
+    char c = cursor_peek(&p->in);
     static const char letters[] = "tnrfv", values[] = "\t\n\r\f\v";
     *single = -1;
-    if (is_over(p)) return refuse(p, "a backslash with nothing behind it");
+    if (cursor_is_over(&p->in)) return refuse(p, "a backslash with nothing behind it");
     if (strchr("dwsDWS", c)) {
-        p->at++;
+        p->in.at++;
         shorthand_put(p, c, r);
         return true;
     }
@@ -118,12 +99,12 @@ static bool escape_take(Parser *p, bool in_class, CodeRanges *r, int32_t *single
     else if (c == '0') *single = 0;
     else if (strchr("^$\\.*+?()[]{}|/", c) || (in_class && c == '-')) *single = c;
     if (*single >= 0) {
-        p->at++;
+        p->in.at++;
         range_put(p, r, *single, *single);
         return true;
     }
     if (c != 'x' && c != 'u') return refuse(p, "an unknown escape");
-    p->at++;
+    p->in.at++;
     TRY(hex_take(p, c == 'x' ? 2 : 4, single));
     range_put(p, r, *single, *single);
     return true;
@@ -131,14 +112,14 @@ static bool escape_take(Parser *p, bool in_class, CodeRanges *r, int32_t *single
 
 static bool character_take(Parser *p, int32_t *code) {
     size_t used;
-    *code = utf8_decode(p->pattern.at + p->at, p->pattern.len - p->at, &used);
+    *code = utf8_decode(p->in.text.at + p->in.at, p->in.text.len - p->in.at, &used);
     if (*code < 0) return refuse(p, "bytes that are no character");
-    p->at += used;
+    p->in.at += used;
     return true;
 }
 
 static bool class_entry(Parser *p, CodeRanges *r, int32_t *single) {
-    if (take(p, '\\')) return escape_take(p, true, r, single);
+    if (cursor_take(&p->in, '\\')) return escape_take(p, true, r, single);
     TRY(character_take(p, single));
     range_put(p, r, *single, *single);
     return true;
@@ -146,17 +127,17 @@ static bool class_entry(Parser *p, CodeRanges *r, int32_t *single) {
 
 static bool class_take(Parser *p, GrammarNode *out) {
     CodeRanges r = {0};
-    bool is_inverted = take(p, '^');
-    while (!is_over(p) && peek(p) != ']') {
+    bool is_inverted = cursor_take(&p->in, '^');
+    while (!cursor_is_over(&p->in) && cursor_peek(&p->in) != ']') {
         int32_t first, last;
         TRY(class_entry(p, &r, &first));
-        if (peek(p) != '-' || p->at + 1 >= p->pattern.len || p->pattern.at[p->at + 1] == ']') continue;
-        p->at++;
+        if (cursor_peek(&p->in) != '-' || p->in.at + 1 >= p->in.text.len || p->in.text.at[p->in.at + 1] == ']') continue;
+        p->in.at++;
         TRY(class_entry(p, &r, &last));
         if (first < 0 || last < first) return refuse(p, "a range that ends before it begins");
         range_put(p, &r, first, last);
     }
-    if (!take(p, ']')) return refuse(p, "a class without its ]");
+    if (!cursor_take(&p->in, ']')) return refuse(p, "a class without its ]");
     if (is_inverted) r = code_ranges_invert(p->arena, &r);
     return ranges_node(p, &r, out);
 }
@@ -166,30 +147,30 @@ static bool class_take(Parser *p, GrammarNode *out) {
 static bool choice_take(Parser *p, GrammarNode *out);
 
 static bool group_take(Parser *p, GrammarNode *out) {
-    if (take(p, '?')) {
-        bool is_named = p->at + 1 < p->pattern.len && peek(p) == '<' && p->pattern.at[p->at + 1] != '=' && p->pattern.at[p->at + 1] != '!';
-        while (is_named && !is_over(p) && peek(p) != '>') p->at++;
-        if (!(is_named ? take(p, '>') : take(p, ':'))) return refuse(p, "a look-around or an unknown group");
+    if (cursor_take(&p->in, '?')) {
+        bool is_named = p->in.at + 1 < p->in.text.len && cursor_peek(&p->in) == '<' && p->in.text.at[p->in.at + 1] != '=' && p->in.text.at[p->in.at + 1] != '!';
+        while (is_named && !cursor_is_over(&p->in) && cursor_peek(&p->in) != '>') p->in.at++;
+        if (!(is_named ? cursor_take(&p->in, '>') : cursor_take(&p->in, ':'))) return refuse(p, "a look-around or an unknown group");
     }
     TRY(choice_take(p, out));
-    return take(p, ')') || refuse(p, "a group without its )");
+    return cursor_take(&p->in, ')') || refuse(p, "a group without its )");
 }
 
 static bool atom_take(Parser *p, GrammarNode *out) {
     CodeRanges r = {0};
     int32_t code;
-    char c = peek(p);
+    char c = cursor_peek(&p->in);
     if (strchr("*+?{}", c)) return refuse(p, "a repetition of nothing");
     if (c == '^' || c == '$') return refuse(p, "^ or $ inside");
-    if (take(p, '(')) return group_take(p, out);
-    if (take(p, '[')) return class_take(p, out);
-    if (take(p, '.')) {
+    if (cursor_take(&p->in, '(')) return group_take(p, out);
+    if (cursor_take(&p->in, '[')) return class_take(p, out);
+    if (cursor_take(&p->in, '.')) {
         CodeRanges ends = {0};
         range_put(p, &ends, '\n', '\n'), range_put(p, &ends, '\r', '\r'), range_put(p, &ends, 0x2028, 0x2029);
         r = code_ranges_invert(p->arena, &ends);
         return ranges_node(p, &r, out);
     }
-    if (take(p, '\\')) {
+    if (cursor_take(&p->in, '\\')) {
         TRY(escape_take(p, false, &r, &code));
         return ranges_node(p, &r, out);
     }
@@ -199,30 +180,30 @@ static bool atom_take(Parser *p, GrammarNode *out) {
 }
 
 static bool number_take(Parser *p, int64_t *n) {
-    size_t begin = p->at;
-    for (*n = 0; peek(p) >= '0' && peek(p) <= '9' && *n < INT32_MAX; p->at++) *n = *n * 10 + (peek(p) - '0');
-    return p->at > begin || refuse(p, "a repetition without a number");
+    size_t begin = p->in.at;
+    for (*n = 0; cursor_peek(&p->in) >= '0' && cursor_peek(&p->in) <= '9' && *n < INT32_MAX; p->in.at++) *n = *n * 10 + (cursor_peek(&p->in) - '0');
+    return p->in.at > begin || refuse(p, "a repetition without a number");
 }
 
 static bool repetition_take(Parser *p, GrammarNode child, GrammarNode *out) {
     int64_t least, most;
     *out = child;
-    for (int n = 0; strchr("*+?{", peek(p)) && !is_over(p); n++) {
+    for (int n = 0; strchr("*+?{", cursor_peek(&p->in)) && !cursor_is_over(&p->in); n++) {
         if (n) return refuse(p, "a repetition of a repetition");
-        if (take(p, '*')) least = 0, most = GRAMMAR_FOREVER;
-        else if (take(p, '+')) least = 1, most = GRAMMAR_FOREVER;
-        else if (take(p, '?')) least = 0, most = 1;
+        if (cursor_take(&p->in, '*')) least = 0, most = GRAMMAR_FOREVER;
+        else if (cursor_take(&p->in, '+')) least = 1, most = GRAMMAR_FOREVER;
+        else if (cursor_take(&p->in, '?')) least = 0, most = 1;
         else {
-            p->at++;
+            p->in.at++;
             TRY(number_take(p, &least));
             most = least;
-            if (take(p, ',')) {
+            if (cursor_take(&p->in, ',')) {
                 most = GRAMMAR_FOREVER;
-                if (peek(p) != '}') TRY(number_take(p, &most));
+                if (cursor_peek(&p->in) != '}') TRY(number_take(p, &most));
             }
-            if (!take(p, '}')) return refuse(p, "a repetition without its }");
+            if (!cursor_take(&p->in, '}')) return refuse(p, "a repetition without its }");
         }
-        take(p, '?');      // lazy: the same texts
+        cursor_take(&p->in, '?');      // lazy: the same texts
         TRY(grammar_repeat(p->g, child, least, most, out, p->err));
     }
     return true;
@@ -230,9 +211,9 @@ static bool repetition_take(Parser *p, GrammarNode child, GrammarNode *out) {
 
 static bool sequence_take(Parser *p, GrammarNode *out) {
     VEC(GrammarNode) nodes = {0};
-    while (!is_over(p) && peek(p) != '|' && peek(p) != ')') {
+    while (!cursor_is_over(&p->in) && cursor_peek(&p->in) != '|' && cursor_peek(&p->in) != ')') {
         GrammarNode atom, node;
-        if (peek(p) == '$' && p->depth == 1 && (p->at + 1 == p->pattern.len || p->pattern.at[p->at + 1] == '|')) break;
+        if (cursor_peek(&p->in) == '$' && p->depth == 1 && (p->in.at + 1 == p->in.text.len || p->in.text.at[p->in.at + 1] == '|')) break;
         TRY(atom_take(p, &atom));
         TRY(repetition_take(p, atom, &node));
         vec_push(p->arena, &nodes, node);
@@ -257,20 +238,20 @@ static bool choice_take(Parser *p, GrammarNode *out) {
     if (++p->depth > DEPTH_MAX) return refuse(p, "groups nested too deep");
     do {
         GrammarNode node;
-        bool is_top = p->depth == 1, begins = is_top && take(p, '^');
+        bool is_top = p->depth == 1, begins = is_top && cursor_take(&p->in, '^');
         TRY(sequence_take(p, &node));
-        bool ends = is_top && take(p, '$');
+        bool ends = is_top && cursor_take(&p->in, '$');
         if (is_top && !begins) node = grammar_seq(p->g, (GrammarNode[]){anything(p), node}, 2);
         if (is_top && !ends) node = grammar_seq(p->g, (GrammarNode[]){node, anything(p)}, 2);
         vec_push(p->arena, &nodes, node);
-    } while (take(p, '|'));
+    } while (cursor_take(&p->in, '|'));
     p->depth--;
     *out = grammar_alt(p->g, nodes.at, (int)nodes.len);
     return true;
 }
 
 bool pattern_parse(Grammar *g, Text pattern, bool in_json, GrammarNode *out, Error *err) {
-    Parser p = {.g = g, .arena = g->arena, .pattern = pattern, .in_json = in_json, .err = err};
+    Parser p = {.g = g, .arena = g->arena, .in = {pattern, 0}, .in_json = in_json, .err = err};
     TRY(choice_take(&p, out));
-    return is_over(&p) || refuse(&p, "a ) without its group");
+    return cursor_is_over(&p.in) || refuse(&p, "a ) without its group");
 }

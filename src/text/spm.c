@@ -46,13 +46,6 @@ bool spm_create(Spm *spm, Arena *arena, const Vocabulary *v, Error *err) {
     return read_scores(spm, arena, err);
 }
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 size_t spm_spell(Text text, TokenKind kind, char *out) {
     bool is_byte = kind == TOKEN_BYTE && text.len == 6 && hex_digit(text.at[3]) >= 0 &&
                    hex_digit(text.at[4]) >= 0;
