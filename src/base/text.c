@@ -42,7 +42,7 @@ Text text_after(Text a, size_t n) {
     return (Text){a.at + n, a.len - n};
 }
 
-static bool is_blank(char c) {
+bool is_blank(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
@@ -50,6 +50,13 @@ Text text_trim(Text a) {
     while (a.len && is_blank(a.at[0])) a = text_after(a, 1);
     while (a.len && is_blank(a.at[a.len - 1])) a.len--;
     return a;
+}
+
+bool text_may_begin(Text a, Text marker, bool *is_whole) {
+    size_t compared = a.len < marker.len ? a.len : marker.len;
+    bool is_same = marker.len > 0 && (compared == 0 || memcmp(a.at, marker.at, compared) == 0);
+    *is_whole = is_same && compared == marker.len;
+    return is_same;
 }
 
 Text text_copy(Arena *arena, Text a) {
@@ -100,6 +107,12 @@ void builder_cstring(TextBuilder *b, const char *cstr) {
 
 void builder_char(TextBuilder *b, char c) {
     builder_append(b, &c, 1);
+}
+
+void builder_drop(TextBuilder *b, size_t n) {
+    if (n == 0) return;   // there may be no memory yet, and C gives memmove no null, not even for no bytes
+    memmove(b->at, b->at + n, b->len - n);
+    b->len -= n;
 }
 
 void builder_printf(TextBuilder *b, const char *format, ...) {

@@ -16,7 +16,9 @@ bool text_starts(Text a, const char *prefix);
 bool text_ends(Text a, const char *suffix);
 size_t text_find(Text a, Text needle);                        // where it begins; a.len: nowhere, or the needle is empty
 Text text_after(Text a, size_t n);                            // without its first n bytes; n ≤ a.len
-Text text_trim(Text a);                                       // without spaces, tabs and ends of lines around
+bool is_blank(char c);                                        // a space, a tab, or a part of a line's end
+Text text_trim(Text a);                                       // without blanks around
+bool text_may_begin(Text a, Text marker, bool *is_whole);     // it begins with the marker (is_whole), or may once more has come
 Text text_copy(Arena *arena, Text a);                         // the copy is zero-terminated
 const char *text_cstr(Arena *arena, Text a);
 int hex_digit(char c);                                        // its value; −1: it is none
@@ -26,6 +28,7 @@ void builder_append(TextBuilder *b, const char *at, size_t len);
 void builder_text(TextBuilder *b, Text t);
 void builder_cstring(TextBuilder *b, const char *cstr);
 void builder_char(TextBuilder *b, char c);
+void builder_drop(TextBuilder *b, size_t n);                  // its first n bytes; n ≤ len
 void builder_printf(TextBuilder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *builder_cstr(TextBuilder *b);                     // zero-terminated, valid until the next append
 Text builder_view(const TextBuilder *b);

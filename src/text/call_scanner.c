@@ -14,7 +14,6 @@ typedef enum CallState { AT_HEAD, IN_JSON, IN_PAIRS } CallState;
 typedef enum PairState { BETWEEN, IN_TEXT, IN_VALUE } PairState;
 
 struct CallScanner {
-    Arena *arena;
     const ToolFormat *format;
     const json_t *tools;
     CallState state;
@@ -27,7 +26,6 @@ struct CallScanner {
     PairState pair;
     int n_pairs;
     const json_t *parameters;
-    const char *key;
     Arena *out_arena;
     ReplyParts *out;
     size_t n_before;           // parts that were there before this step
@@ -37,7 +35,7 @@ static const char KEY_OPEN[] = "<arg_key>", KEY_CLOSE[] = "</arg_key>", VALUE_OP
 
 CallScanner *call_scanner_create(Arena *arena, const ToolFormat *format, const json_t *tools) {
     CallScanner *s = arena_new(arena, sizeof *s);
-    *s = (CallScanner){.arena = arena, .format = format, .tools = tools};
+    *s = (CallScanner){.format = format, .tools = tools};
     return s;
 }
 
@@ -179,12 +177,8 @@ static bool call_take(CallScanner *s, Text body) {
 
 // ---- heads: all up to where arguments begin
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
 static size_t space_skip(Text t, size_t at) {
-    while (at < t.len && is_space(t.at[at])) at++;
+    while (at < t.len && is_blank(t.at[at])) at++;
     return at;
 }
 
@@ -200,7 +194,7 @@ static size_t value_skip(Text t, size_t at) {
         } else if (c == '"') in_string = true;
         else if (c == '{' || c == '[') depth++;
         else if (depth && (c == '}' || c == ']')) depth--;
-        else if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_space(c))) return at;
+        else if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_blank(c))) return at;
         else continue;
         if (depth == 0 && !in_string) return at + 1 < t.len ? at + 1 : t.len;
     }
@@ -218,7 +212,7 @@ static json_t *string_read(Text t, size_t at, size_t *behind) {
 // Members up to the arguments. name is new where it was found before them.
 static size_t object_head(const CallScanner *s, Text t, json_t **name) {
     size_t at = 0;
-    while (at < t.len && (is_space(t.at[at]) || t.at[at] == '[' || (s->has_calls && strchr(",;", t.at[at])))) at++;
+    while (at < t.len && (is_blank(t.at[at]) || t.at[at] == '[' || (s->has_calls && strchr(",;", t.at[at])))) at++;
     if (at >= t.len || t.at[at] != '{') return t.len;
     for (at++;; at++) {
         json_t *key = string_read(t, space_skip(t, at), &at);
@@ -290,7 +284,7 @@ static bool head_take(CallScanner *s, Text t, size_t *used) {
 // What may stand behind the calls of a list.
 static bool is_rest(Text t) {
     for (size_t i = 0; i < t.len; i++)
-        if (!is_space(t.at[i]) && !strchr(",;]", t.at[i])) return false;
+        if (!is_blank(t.at[i]) && !strchr(",;]", t.at[i])) return false;
     return true;
 }
 
@@ -311,13 +305,6 @@ static CallProgress head_step(CallScanner *s, Text text, bool is_end, size_t *us
 
 // ---- arguments
 
-// Does text begin with the marker, or may it, when more has come?
-static bool may_begin(Text text, const char *marker, bool *is_whole) {
-    size_t n = strlen(marker), compared = text.len < n ? text.len : n;
-    *is_whole = n && compared == n && memcmp(text.at, marker, n) == 0;
-    return n && memcmp(text.at, marker, compared) == 0;
-}
-
 static CallProgress cut(CallScanner *s, Text text, size_t *used) {
     s->is_cut = true;
     *used = text.len;
@@ -325,14 +312,14 @@ static CallProgress cut(CallScanner *s, Text text, size_t *used) {
 }
 
 static CallProgress json_step(CallScanner *s, Text text, bool is_end, size_t *used) {
-    size_t begin = 0, i = 0;
+    size_t i = 0;
     bool is_closed = false, is_over = false;
     for (; i < text.len && !is_over; i++) {
         char c = text.at[i];
         bool is_whole, was_escaped = s->is_escaped;
         s->is_escaped = s->in_string && !was_escaped && c == '\\';
         if (s->in_string && (was_escaped || c != '"')) continue;
-        if (!s->in_string && may_begin(text_after(text, i), s->format->close, &is_whole) && (is_whole || !is_end)) {
+        if (!s->in_string && text_may_begin(text_after(text, i), text_of(s->format->close), &is_whole) && (is_whole || !is_end)) {
             is_closed = is_whole;
             break;
         }
@@ -340,12 +327,12 @@ static CallProgress json_step(CallScanner *s, Text text, bool is_end, size_t *us
         else if (c == '{' || c == '[') s->depth++;
         else if (c == '}' || c == ']') s->depth--;
         if (s->depth == s->outer_depth && !s->is_past && (c == '}' || c == ']')) {
-            arguments_push(s, (Text){text.at + begin, i + 1 - begin});
+            arguments_push(s, (Text){text.at, i + 1});
             s->is_past = true;
         }
         is_over = s->is_past && s->depth <= 0;
     }
-    if (!s->is_past) arguments_push(s, (Text){text.at + begin, i - begin});
+    if (!s->is_past) arguments_push(s, (Text){text.at, i});
     *used = i;
     if (is_over) s->state = AT_HEAD;
     else if (is_closed) *used = i + strlen(s->format->close);
@@ -361,7 +348,8 @@ static bool is_text(const CallScanner *s, const char *key) {
 static CallProgress between_step(CallScanner *s, Text text, bool is_end, size_t *used) {
     bool is_key, is_close;
     size_t at = space_skip(text, 0), close = text_find(text, text_of(KEY_CLOSE)), value = space_skip(text, close + strlen(KEY_CLOSE));
-    bool may_key = may_begin(text_after(text, at), KEY_OPEN, &is_key), may_close = may_begin(text_after(text, at), s->format->close, &is_close);
+    bool may_key = text_may_begin(text_after(text, at), text_of(KEY_OPEN), &is_key);
+    bool may_close = text_may_begin(text_after(text, at), text_of(s->format->close), &is_close);
     if (is_close) {
         arguments_push(s, text_of("}"));
         *used = at + strlen(s->format->close);
@@ -369,18 +357,16 @@ static CallProgress between_step(CallScanner *s, Text text, bool is_end, size_t 
     }
     if (is_key && value < text.len && text_starts(text_after(text, value), VALUE_OPEN)) {
         Text key = text_trim((Text){text.at + at + strlen(KEY_OPEN), close - at - strlen(KEY_OPEN)});
-        s->key = text_cstr(s->arena, key);
-        s->pair = is_text(s, s->key) ? IN_TEXT : IN_VALUE;
+        s->pair = is_text(s, text_cstr(s->out_arena, key)) ? IN_TEXT : IN_VALUE;
         arguments_push(s, text_of(s->n_pairs++ ? ",\"" : "\""));
         string_push(s, key);
         arguments_push(s, text_of(s->pair == IN_TEXT ? "\":\"" : "\":"));
         *used = value + strlen(VALUE_OPEN);
         return CALL_GOES_ON;
     }
-    bool may_value = is_key && (close == text.len || value >= text.len || text.len - value < strlen(VALUE_OPEN));
-    *used = 0;
-    if (is_end && at == text.len) return cut(s, text, used);
-    if (!is_end && (at == text.len || may_value || (may_key && !is_key) || may_close)) return CALL_GOES_ON;
+    // Also where the text is over: nothing may begin anything.
+    bool may_value = is_key && (value >= text.len || text.len - value < strlen(VALUE_OPEN));
+    if (!is_end && (may_value || (may_key && !is_key) || may_close)) return CALL_GOES_ON;
     if (is_end && (may_key || may_close)) return cut(s, text, used);
     // Neither a pair nor the end: the call is what it was so far.
     arguments_push(s, text_of("}"));

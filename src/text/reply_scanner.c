@@ -3,7 +3,6 @@
 // Example: state CONTENT, "Let me look.\n<tool" → CONTENT "Let me look.", held "\n<tool"
 #include "text/reply_scanner.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
@@ -30,9 +29,7 @@ typedef enum ScanState { AT_START, IN_REASONING, IN_CONTENT, IN_CALL } ScanState
 enum { MARKERS_MAX = 4 };
 
 struct ReplyScanner {
-    Arena *arena;
     ReplyFormat format;
-    const json_t *tools;
     ScanState state;
     Text markers[MARKERS_MAX];      // in content: the opening of a call first, then those around calls
     size_t n_markers;
@@ -48,10 +45,6 @@ struct ReplyScanner {
 
 static bool contains(Text text, const char *needle) {
     return text_find(text, text_of(needle)) < text.len;
-}
-
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
 // ---- formats
@@ -98,7 +91,7 @@ bool reply_format_is_open(const ReplyFormat *format, Text prompt) {
 
 ReplyScanner *reply_scanner_create(Arena *arena, const ReplyFormat *format, const json_t *tools, bool is_open) {
     ReplyScanner *s = arena_new(arena, sizeof *s);
-    *s = (ReplyScanner){.arena = arena, .format = *format, .tools = tools, .state = is_open ? IN_REASONING : AT_START,
+    *s = (ReplyScanner){.format = *format, .state = is_open ? IN_REASONING : AT_START,
                         .held = builder(arena), .space = builder(arena), .drops_space = is_open};
     if (json_array_size(tools) == 0) s->format.tools = NULL;
     if (s->format.tools) {
@@ -116,16 +109,15 @@ static void part_push(ReplyScanner *s, PartKind kind, int tool, Text text) {
 }
 
 static void give(ReplyScanner *s, PartKind kind, Text text) {
-    while (s->drops_space && text.len && is_space(text.at[0])) text = text_after(text, 1);
+    while (s->drops_space && text.len && is_blank(text.at[0])) text = text_after(text, 1);
     if (text.len == 0) return;
     s->drops_space = false;
     builder_text(&s->space, text);
     Text all = builder_view(&s->space);
     size_t solid = all.len;
-    while (solid && is_space(all.at[solid - 1])) solid--;
+    while (solid && is_blank(all.at[solid - 1])) solid--;
     if (solid) part_push(s, kind, 0, (Text){all.at, solid});
-    memmove(s->space.at, all.at + solid, all.len - solid);
-    s->space.len = all.len - solid;
+    builder_drop(&s->space, solid);
 }
 
 static void section_end(ReplyScanner *s) {
@@ -135,20 +127,14 @@ static void section_end(ReplyScanner *s) {
 
 // ---- the scan
 
-static void held_drop(ReplyScanner *s, size_t n) {
-    if (n == 0) return;  // nothing may be held yet: C gives memmove no null, not even for no bytes
-    memmove(s->held.at, s->held.at + n, s->held.len - n);
-    s->held.len -= n;
-}
-
 // The earliest of the markers, or where one may begin that is not whole yet. which: −1 for the latter or for none.
 static size_t marker_find(Text text, const Text *markers, size_t n, int *which) {
     *which = -1;
     for (size_t at = 0; at < text.len; at++)
         for (size_t i = 0; i < n; i++) {
-            size_t left = text.len - at, compared = left < markers[i].len ? left : markers[i].len;
-            if (compared == 0 || memcmp(text.at + at, markers[i].at, compared) != 0) continue;
-            if (compared == markers[i].len) *which = (int)i;
+            bool is_whole;
+            if (!text_may_begin(text_after(text, at), markers[i], &is_whole)) continue;
+            if (is_whole) *which = (int)i;
             return at;
         }
     return text.len;
@@ -157,14 +143,13 @@ static size_t marker_find(Text text, const Text *markers, size_t n, int *which) 
 // False: more text is needed.
 static bool start_step(ReplyScanner *s, bool is_end) {
     Text text = builder_view(&s->held);
-    while (text.len && is_space(text.at[0])) text = text_after(text, 1);
+    while (text.len && is_blank(text.at[0])) text = text_after(text, 1);
     if (text.len == 0 && !is_end) return false;
-    const char *open = s->format.thinking ? s->format.thinking->open : "";
-    size_t n = strlen(open), compared = text.len < n ? text.len : n;
-    bool may_think = n && memcmp(text.at, open, compared) == 0;
-    if (may_think && compared < n && !is_end) return false;
-    if (may_think && compared == n) {
-        held_drop(s, (size_t)(text.at - s->held.at) + n);
+    Text open = text_of(s->format.thinking ? s->format.thinking->open : "");
+    bool thinks, may_think = text_may_begin(text, open, &thinks);
+    if (may_think && !thinks && !is_end) return false;
+    if (thinks) {
+        builder_drop(&s->held, (size_t)(text.at - s->held.at) + open.len);
         s->state = IN_REASONING;
         s->drops_space = true;
         return true;
@@ -181,7 +166,7 @@ static bool text_step(ReplyScanner *s, PartKind kind, const Text *markers, size_
     size_t at = marker_find(text, markers, n, &which);
     if (which < 0 && is_end) at = text.len;
     give(s, kind, (Text){text.at, at});
-    held_drop(s, which < 0 ? at : at + markers[which].len);
+    builder_drop(&s->held, which < 0 ? at : at + markers[which].len);
     if (which < 0) return false;
     section_end(s);
     if (s->state == IN_REASONING) s->state = AT_START;      // a call may follow bare
@@ -201,7 +186,7 @@ static bool call_step(ReplyScanner *s, bool is_end) {
         if (!s->is_bare_call && !call_scanner_has_calls(s->call)) give(s, PART_CONTENT, text_of(s->format.tools->open));
         give(s, PART_CONTENT, (Text){text.at, used});
     } else if (progress == CALL_ENDED) section_end(s);
-    held_drop(s, used);
+    builder_drop(&s->held, used);
     if (progress == CALL_GOES_ON) return used > 0;
     s->is_bare_call = false;
     s->state = IN_CONTENT;

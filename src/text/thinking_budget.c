@@ -44,41 +44,29 @@ int64_t thinking_budget_used(const ThinkingBudget *b) {
     return b->used;
 }
 
-static void tail_drop(ThinkingBudget *b, size_t n) {
-    memmove(b->tail.at, b->tail.at + n, b->tail.len - n);
-    b->tail.len -= n;
-}
-
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
 // Behind white space the text begins with the opening marker, may still become it, or is an answer.
 static bool start_step(ThinkingBudget *b) {
-    size_t n = strlen(b->format->open), blank = 0;
-    while (blank < b->tail.len && is_space(b->tail.at[blank])) blank++;
-    if (blank) tail_drop(b, blank);
-    size_t compared = b->tail.len < n ? b->tail.len : n;
-    if (compared && memcmp(b->tail.at, b->format->open, compared) != 0) {
-        b->state = ANSWERING;
-        return false;
-    }
-    if (compared < n) return false;
-    tail_drop(b, n);
+    size_t blank = 0;
+    bool is_open;
+    while (blank < b->tail.len && is_blank(b->tail.at[blank])) blank++;
+    builder_drop(&b->tail, blank);
+    if (!text_may_begin(builder_view(&b->tail), text_of(b->format->open), &is_open)) b->state = ANSWERING;
+    if (!is_open) return false;
+    builder_drop(&b->tail, strlen(b->format->open));
     b->state = THINKING;
     return true;
 }
 
 static bool thought_step(ThinkingBudget *b) {
-    size_t n = strlen(b->format->close);
-    for (size_t at = 0; at + n <= b->tail.len; at++) {
-        if (memcmp(b->tail.at + at, b->format->close, n) != 0) continue;
-        tail_drop(b, at + n);
+    Text close = text_of(b->format->close);
+    size_t at = text_find(builder_view(&b->tail), close);
+    if (at < b->tail.len) {
+        builder_drop(&b->tail, at + close.len);
         b->state = AT_START;
         b->n_forced = 0;
         return true;
     }
-    if (b->tail.len >= n) tail_drop(b, b->tail.len - n + 1);
+    if (b->tail.len >= close.len) builder_drop(&b->tail, b->tail.len - close.len + 1);
     return false;
 }
 
