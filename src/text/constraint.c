@@ -285,8 +285,7 @@ static void least_bytes_find(Constraint *c) {
             const GrammarPart *part = &g->at[k];
             int64_t least = part->kind == NODE_BYTES, first = part->n ? c->least_bytes[part->children[0]] : 0;
             if (part->kind == NODE_REPEAT) least = first * part->least;
-            if (part->kind == NODE_RULE) least = first;
-            if (part->kind == NODE_ALT) least = first;
+            if (part->kind == NODE_RULE || part->kind == NODE_ALT) least = first;
             for (int i = 0; i < part->n && part->kind == NODE_SEQ; i++) least += c->least_bytes[part->children[i]];
             for (int i = 0; i < part->n && part->kind == NODE_ALT; i++)
                 if (c->least_bytes[part->children[i]] < least) least = c->least_bytes[part->children[i]];
@@ -300,7 +299,7 @@ Constraint *constraint_create(const Grammar *grammar, GrammarNode root, const To
     c->grammar = grammar;
     c->order = order;
     c->mask_arena = arena_create();
-    least_bytes_find(c);
+    if (order) least_bytes_find(c);   // for masks
     machine_begin(c);
     closure_begin(c);
     enter(c, root, 0);

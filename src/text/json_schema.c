@@ -342,7 +342,6 @@ static bool type_node(Schema *s, Place at, const char *type, GrammarNode *out) {
     return true;
 }
 
-// Without "type", what its keywords are about.
 const char *json_schema_type_guess(const json_t *schema) {
     for (int i = 0; i < N_KEYWORDS; i++)
         if (keywords[i].type && json_object_get(schema, keywords[i].name)) return keywords[i].type;

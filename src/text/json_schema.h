@@ -19,3 +19,5 @@ bool json_schema_parse(Grammar *g, const json_t *schema, const char *name, Gramm
 GrammarNode json_schema_any(Grammar *g);          // any JSON value
 GrammarNode json_schema_any_object(Grammar *g);
 GrammarNode json_schema_space(Grammar *g);
+// The type of JSON that a schema without "type" is about, by its keywords; NULL: any.
+const char *json_schema_type_guess(const json_t *schema);

@@ -4,8 +4,9 @@
 #include "text/schema_disjoint.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "base/text.h"
+#include "text/json_schema.h"
 #include "text/json_values.h"
 
 enum { DEPTH_MAX = 24 };               // of $refs and properties; beyond that nothing is certain
@@ -24,9 +25,9 @@ static const json_t *get(const json_t *schema, const char *key) {
     return json_object_get(schema, key);
 }
 
-static unsigned bits_of_name(const json_t *name) {
-    for (size_t i = 0; i < sizeof type_rows / sizeof *type_rows; i++)
-        if (json_is_word(name, type_rows[i].name)) return type_rows[i].bits;
+static unsigned bits_of_name(const char *name) {   // NULL: it is no text
+    for (size_t i = 0; name && i < sizeof type_rows / sizeof *type_rows; i++)
+        if (strcmp(name, type_rows[i].name) == 0) return type_rows[i].bits;
     return 0;
 }
 
@@ -43,11 +44,10 @@ static unsigned types_of(const json_t *schema, bool is_written) {
     unsigned bits = json_is_true(get(schema, "nullable")) ? T_NULL : 0;
     const char *guess = is_written && !type ? json_schema_type_guess(schema) : NULL;
     size_t i;
-    for (i = 0; guess && i < sizeof type_rows / sizeof *type_rows; i++)
-        if (text_is(text_of(guess), type_rows[i].name)) return bits | type_rows[i].bits;
+    if (guess) return bits | bits_of_name(guess);
     if (!type) return T_ALL;
-    json_array_foreach(type, i, entry) bits |= bits_of_name(entry);
-    return bits | bits_of_name(type);
+    json_array_foreach(type, i, entry) bits |= bits_of_name(json_string_value(entry));
+    return bits | bits_of_name(json_string_value(type));
 }
 
 static const json_t *resolved(Look *look, const json_t *schema) {

@@ -9,5 +9,3 @@
 
 // *steps: how many more comparisons may be made; where they do not suffice, nothing is certain.
 bool schemas_are_disjoint(const json_t *root, const json_t *a, const json_t *b, int *steps);
-// The types of JSON that a schema without "type" is about, by its keywords; NULL: any.
-const char *json_schema_type_guess(const json_t *schema);
