@@ -72,7 +72,7 @@ static bool breaks(const DryBreakers *b, const int32_t *tokens, int64_t n, int64
 // How many of the last `most` tokens stand behind the last breaker.
 static int64_t unbroken(const DryBreakers *b, const int32_t *tokens, int64_t n, int64_t most) {
     int64_t i = 0;
-    while (i < most && !(b->piece && breaks(b, tokens, n, i))) i++;
+    while (i < most && !(b->n && breaks(b, tokens, n, i))) i++;
     return i;
 }
 

@@ -13,8 +13,8 @@
 
 typedef struct DryBreakers {
     const Text *texts;                 // must outlive the draws
-    size_t n;
-    Text (*piece)(const void *vocabulary, int32_t token);    // a token's bytes; NULL: there are no breakers
+    size_t n;                          // 0: there are none, and the rest is not asked
+    Text (*piece)(const void *vocabulary, int32_t token);    // a token's bytes
     const void *vocabulary;
 } DryBreakers;
 
