@@ -192,9 +192,10 @@ static bool any_is_strict(const json_t *tools) {
 static bool tools_make(Make *m, GrammarNode *out) {
     const json_t *choice = m->form->tool_choice, *name = json_object_get(json_object_get(choice, "function"), "name");
     const ToolFormat *format = m->format->tools;
+    if (!m->form->tools) return true;
     bool is_forced = json_is_word(choice, "required") || json_is_string(name);
-    bool is_strict = m->form->tools && (is_forced || any_is_strict(m->form->tools));
-    bool is_single = m->form->tools && m->form->is_single && format && format->close[0];   // without a closing marker there is one at most
+    bool is_strict = is_forced || any_is_strict(m->form->tools);
+    bool is_single = m->form->is_single && format && format->close[0];   // without a closing marker there is one at most
     if (!is_strict && !is_single) return true;
     if (!format)
         return refuse(m->x, 400, "unsupported_parameter", is_forced ? "tool_choice" : "tools",

@@ -56,8 +56,8 @@ static bool tools_check(Exchange *x, const ChatRequest *r) {
 
 // ---- the prompt
 
-int64_t thinking_budget_of(const Server *server, const Fields *f) {
-    return field_int(f, FIELD_thinking_budget, field_int(f, FIELD_reasoning_budget, server->thinking_budget));
+int64_t thinking_budget_of(const Fields *f, int64_t otherwise) {
+    return field_int(f, FIELD_thinking_budget, field_int(f, FIELD_reasoning_budget, otherwise));
 }
 
 // Where nothing may be thought, the template is told so, unless the request told it something.

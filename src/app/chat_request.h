@@ -17,7 +17,7 @@ typedef struct ChatRequest {
     void *wire_state;
 } ChatRequest;
 
-// The request's budget, under either of its names, or the server's.
-int64_t thinking_budget_of(const Server *server, const Fields *fields);
+// The request's budget, under either of its names; otherwise: where it has none.
+int64_t thinking_budget_of(const Fields *fields, int64_t otherwise);
 // Takes the fields over; sets the reply.
 void chat_request_answer(Exchange *x, Fields *fields, const ChatRequest *request);

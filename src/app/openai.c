@@ -191,7 +191,7 @@ void endpoint_chat(Exchange *x) {
     messages_translate(json_object_get(fields.body, "messages"));
     ChatRequest request = {.wire = &chat_wire, .messages = fields.at[FIELD_messages], .tools = fields.at[FIELD_tools],
                            .tool_choice = fields.at[FIELD_tool_choice], .kwargs = fields.at[FIELD_template_kwargs],
-                           .response_format = fields.at[FIELD_response_format], .thinking_budget = thinking_budget_of(server, &fields)};
+                           .response_format = fields.at[FIELD_response_format], .thinking_budget = thinking_budget_of(&fields, server->thinking_budget)};
     chat_request_answer(x, &fields, &request);
 }
 

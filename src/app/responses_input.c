@@ -80,7 +80,7 @@ static bool message_item(Reading *in, const json_t *item, const char *place) {
         return true;
     }
     in->is_in_turn = false;
-    message_add(in, strcmp(known, "developer") == 0 ? "system" : known, "content", json_of_text(text));
+    message_add(in, known, "content", json_of_text(text));
     return true;
 }
 
@@ -139,6 +139,7 @@ static bool messages_read(Exchange *x, const Fields *f, json_t *messages) {
     else if (!json_is_array(input)) return wrong(x, "input", "a string or an array of items");
     json_array_foreach(input, i, item)
         if (!item_read(&in, item, i)) return false;
+    messages_translate(messages);
     json_array_foreach(messages, i, item)
         if (!json_object_get(item, "content")) json_object_set_new(item, "content", json_string(""));
     return json_array_size(messages) > 0 || refuse(x, 400, "invalid_value", "input", "input is empty: there is nothing to answer");
@@ -177,11 +178,9 @@ static json_t *choice_read(const Fields *f) {
 // How much a model is to think is told to the template; "none" is a budget of nothing.
 static bool reasoning_read(Exchange *x, const Fields *f, ChatRequest *r, json_t *kwargs) {
     const json_t *effort = json_object_get(f->at[FIELD_reasoning], "effort");
-    r->thinking_budget = thinking_budget_of(server_of(x), f);
+    r->thinking_budget = thinking_budget_of(f, json_is_word(effort, "none") ? 0 : server_of(x)->thinking_budget);
     if (!effort || json_is_null(effort)) return true;
     if (!json_is_string(effort)) return wrong(x, "reasoning.effort", "a string");
-    bool is_given = f->at[FIELD_thinking_budget] || f->at[FIELD_reasoning_budget];
-    if (json_is_word(effort, "none") && !is_given) r->thinking_budget = 0;
     if (!json_object_get(kwargs, "reasoning_effort")) json_object_set(kwargs, "reasoning_effort", (json_t *)(uintptr_t)effort);
     return true;
 }
