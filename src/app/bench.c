@@ -11,7 +11,6 @@
 #include "app/figures.h"
 #include "app/json_output.h"
 #include "app/loaded.h"
-#include "app/roof.h"
 #include "app/terminal.h"
 #include "base/os.h"
 
@@ -165,8 +164,7 @@ static bool bench_run(Bench *b, BenchRow *rows, int n, int64_t longest, const Op
     for (int i = 0; i < n; i++) TRY(row_measure(b, &rows[i], o, err));
     progress_end(&b->progress);
     b->peak_rss_bytes = memory_peak_bytes();
-    if (option_int(o, OPTION_bench_tokens) > 0 && engine_device(b->loaded->engine)->has_host_memory)
-        b->roof_gb_s = roof_measure(engine_threads(b->loaded->engine), roof_default_bytes());
+    if (option_int(o, OPTION_bench_tokens) > 0) b->roof_gb_s = loaded_roof_gb_s(b->loaded);
     for (int i = 0; i < n; i++)
         if (b->roof_gb_s > 0) rows[i].roof_share = rows[i].read_gb_s / b->roof_gb_s;
     if (option_given(o, OPTION_json)) rows_print_json(b, rows, n);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "app/model_find.h"
+#include "app/roof.h"
 #include "app/terminal.h"
 #include "base/os.h"
 #include "base/settings.h"
@@ -89,7 +90,7 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     Progress progress = {0};
     ModelOptions options = o->model_options;
     options.progress = (LoadProgress){upload_show, &progress};
-    if (o->gpu_layers > 0) options.first_blocks = o->gpu_layers;
+    options.first_blocks = o->gpu_layers;
     bool ok = engines_open(l, o, threads, err);
     options.rest = l->rest;
     ok = ok && model_load(&l->model, &l->gguf, l->engine, &options, err);
@@ -100,6 +101,11 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     }
     l->load_s = (double)(time_us() - begin) / 1e6 - engine_compile_seconds(l->engine);
     return true;
+}
+
+double loaded_roof_gb_s(const Loaded *l) {
+    bool is_host = engine_device(l->engine)->has_host_memory;
+    return is_host ? roof_measure(engine_threads(l->engine), roof_default_bytes()) : 0;
 }
 
 double loaded_read_gb_s(const Loaded *l, double tok_s, double depth) {

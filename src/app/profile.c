@@ -12,7 +12,6 @@
 #include "app/figures.h"
 #include "app/json_output.h"
 #include "app/loaded.h"
-#include "app/roof.h"
 #include "app/terminal.h"
 #include "base/os.h"
 #include "models/generate.h"
@@ -171,8 +170,7 @@ static bool profile_run(Loaded *l, int64_t depth, const Options *o, Error *err) 
     bool ok = depth_reach(l->model, depth, o->arena, err);
     progress_end(&progress);
     TRY(ok);
-    if (engine_device(l->engine)->has_host_memory)
-        p.roof_gb_s = roof_measure(engine_threads(l->engine), roof_default_bytes());
+    p.roof_gb_s = loaded_roof_gb_s(l);
     TRY(profile_collect(&p, l->model, o->arena, err));
     if (option_given(o, OPTION_json)) profile_print_json(&p, l, option_given(o, OPTION_source));
     else profile_print(&p, l, option_given(o, OPTION_source));

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/roof.h"
 #include "app/server.h"
 #include "base/map.h"
 #include "base/os.h"
@@ -137,8 +136,7 @@ static bool server_open(Server *server, const Options *o, Error *err) {
     server->name = name_of(o->arena, &server->loaded);
     server->sampling = options.sampling;
     server->finds_text = options.finds_text;
-    if (option_given(o, OPTION_roof) && engine_device(server->loaded.engine)->has_host_memory)
-        server->roof_gb_s = roof_measure(engine_threads(server->loaded.engine), roof_default_bytes());
+    if (option_given(o, OPTION_roof)) server->roof_gb_s = loaded_roof_gb_s(&server->loaded);
     server->most_tokens = option_int(o, OPTION_n_tokens);
     server->thinking_budget = option_int(o, OPTION_reasoning_budget);
     server->keep_alive_s = option_real(o, OPTION_keep_alive);
