@@ -116,14 +116,14 @@ static void part_add(Model *m, Engine *engine) {
 // Which engines there are, and the positions that fit on all of them.
 static bool parts_find(Model *m, const Gguf *gguf, const ModelOptions *options, PlanOptions *plan, Error *err) {
     ModelConfig config;
-    TRY(config_read(&config, m->arena, gguf, NULL, err));
     part_add(m, m->engine);
-    plan->part = (BlockRange){0, config.n_blocks};
-    if (!options->rest || options->first_blocks >= config.n_blocks) return true;
+    if (!options->rest) return true;
+    TRY(config_read(&config, m->arena, gguf, NULL, err));
+    if (options->first_blocks >= config.n_blocks) return true;
     if (options->first_blocks < 1)
         return fail(err, LATHE_BAD_REQUEST, "%d blocks for the first device: at least 1, or none of it", options->first_blocks);
     part_add(m, options->rest);
-    plan->part.end = options->first_blocks;
+    plan->part = (BlockRange){0, options->first_blocks};
     int64_t fits[PARTS_MAX];
     for (int i = 0; i < m->n_parts; i++) {
         PlanOptions own = *plan;
@@ -175,9 +175,7 @@ bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOpti
     pthread_cond_init(&m->compiled, NULL);
     *model = NULL;
     if (!load(m, gguf, options, err)) {
-        pthread_mutex_destroy(&m->lock);
-        pthread_cond_destroy(&m->compiled);
-        arena_destroy(arena);
+        model_free(m);
         return false;
     }
     *model = m;
@@ -313,9 +311,13 @@ static StepWish rows_wish(Part *part, int size, bool want_logits) {
     return (StepWish){&part->steps[size][wanted], compile_rows, size, wanted, part};
 }
 
+static bool check_rows(int n, Error *err) {
+    return (n >= 1 && n <= MODEL_ROWS_MAX) || fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+}
+
 bool model_prepare_rows(Model *m, int n, bool want_logits, Error *err) {
     Step *step;
-    if (n < 1 || n > MODEL_ROWS_MAX) return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+    TRY(check_rows(n, err));
     for (int p = 0; p < m->n_parts; p++) {
         StepWish wish = rows_wish(&m->parts[p], size_for(n), want_logits);
         TRY(step_get(m, &wish, true, &step, err));
@@ -352,8 +354,7 @@ int model_rows_now(const Model *m, int n, bool want_logits) {
 bool model_step(Model *m, int part, int n, Step **step, Error *err) {
     if (part < 0 || part >= m->n_parts)
         return fail(err, LATHE_BAD_REQUEST, "part %d: 0 to %d", part, m->n_parts - 1);
-    if (n < 1 || n > MODEL_ROWS_MAX)
-        return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+    TRY(check_rows(n, err));
     StepWish wish = rows_wish(&m->parts[part], size_for(n), true);
     return step_get(m, &wish, false, step, err);
 }
@@ -383,8 +384,7 @@ static void hand_on(Model *m, const Part *from, const Part *to, int n) {
 
 bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, const int32_t *slots,
                    int n, bool want_logits, Error *err) {
-    if (n < 1 || n > MODEL_ROWS_MAX)
-        return fail(err, LATHE_BAD_REQUEST, "%d rows: 1 to %d", n, MODEL_ROWS_MAX);
+    TRY(check_rows(n, err));
     for (int i = 0; i < n; i++) {
         if (tokens[i] < 0 || tokens[i] >= m->plan->config->vocab)
             return fail(err, LATHE_BAD_REQUEST,
