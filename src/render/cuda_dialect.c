@@ -12,7 +12,6 @@ const Dialect cuda_dialect = {
     .prelude = cuda_prelude,
     WORDS_ROWS,
     .param_head = ", u8 *__restrict__ p$slot",
-    .param = "",
     .group_open = "extern \"C\" __global__ __launch_bounds__($threads) void $name(i32 tiles$params) {\n"
                   "    const i32 item = (i32)threadIdx.x;\n",
     .group_tile_open = "    const i32 tile = (i32)blockIdx.x;\n    {\n",

@@ -74,7 +74,6 @@ const Dialect metal_dialect = {
     .prelude = prelude,
     WORDS_ROWS,
     .param_head = "device u8 *p$slot [[buffer($slot)]], ",
-    .param = "",
     .group_open = "[[kernel, max_total_threads_per_threadgroup($threads)]] void $name($paramsthreadgroup u32 *exchange [[threadgroup(0)]],\n"
                   "    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {\n"
                   "    const i32 item = (i32)item_at;\n",

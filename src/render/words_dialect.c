@@ -14,8 +14,10 @@ static const char *const wrapping[OP_COUNT] = {
     [OP_NEG] = "wrap_neg<$type>($0)",
 };
 
-// Halves are held as their bits.
-const char *words_type_name(DType dtype) { return dtype == DT_F16 || dtype == DT_BF16 ? "u16" : dtype_info[dtype].c_type; }
+static const char *type_name(DType dtype) {
+    static const char *const types[DT_COUNT] = WORDS_TYPES;
+    return types[dtype] ? types[dtype] : dtype_info[dtype].c_type;
+}
 
 static bool cast_op(TextBuilder *out, const UOp *u) {
     DType from = (DType)u->src[0]->dtype, to = (DType)u->dtype;
@@ -23,7 +25,7 @@ static bool cast_op(TextBuilder *out, const UOp *u) {
     if (from == DT_F16 && to == DT_F32) builder_cstring(out, "float_of_half($0)");
     else if (from == DT_F32 && to == DT_F16) builder_cstring(out, "half_of_float($0)");
     else if (dtype_is_float(from) && dtype_is_int(to) && to != DT_BOOL)
-        builder_printf(out, "(conversion<%s, %s>::of($0))", words_type_name(to), words_type_name(from));
+        builder_printf(out, "(conversion<%s, %s>::of($0))", type_name(to), type_name(from));
     else return false;
     return true;
 }
@@ -39,7 +41,7 @@ bool words_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operan
     }
     if (u->op == OP_CAST) return cast_op(out, u);
     if (wrapping[u->op] && u->lanes == 1 && dtype_is_int((DType)u->dtype) && !is_mask && !bounds_fit((UOp *)(uintptr_t)u)) {
-        builder_cstring(out, template_filled(graph_arena(u->graph), wrapping[u->op], "type", words_type_name((DType)u->dtype)));
+        builder_cstring(out, template_filled(graph_arena(u->graph), wrapping[u->op], "type", type_name((DType)u->dtype)));
         return true;
     }
     return false;

@@ -3,11 +3,13 @@
 #pragma once
 #include "render/dialect.h"
 
-const char *words_type_name(DType dtype);
 bool words_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands);   // a vector_op
 
+// Halves are held as their bits.
+#define WORDS_TYPES {[DT_F16] = "u16", [DT_BF16] = "u16"}
 #define WORDS_ROWS \
-    .types = {[DT_F16] = "u16", [DT_BF16] = "u16"}, \
+    .types = WORDS_TYPES, \
+    .param = "", \
     .vector_type = "vec<$element, $lanes>", \
     .tile_close = "    }\n", \
     .kernel_close = "}\n", \

@@ -67,7 +67,7 @@ static bool text_compile(CudaPrograms *p, Arena *arena, const KernelSource *sour
         status = p->api->nvrtcGetCUBIN(program, at);
     }
     if (status != CUDA_SUCCESS) {
-        const char *kept = object_folder_keep_source(&p->folder, arena, key, ".cu", source->text);
+        const char *kept = object_folder_keep_source(&p->folder, arena, key, cuda_dialect.suffix, source->text);
         (void)fail(err, LATHE_COMPILE, "kernel %s does not compile (NVRTC's status %d; its source: %s); the compiler said: %.*s", source->name,
                    status, kept ? kept : "not kept, the cache cannot be written to", QUOTED_BYTES, program ? log_of(p, arena, program) : "nothing");
     } else if (reports) fprintf(stderr, "-- %s\n%s\n", source->name, log_of(p, arena, program));

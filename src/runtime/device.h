@@ -33,7 +33,7 @@ typedef struct StepStats { uint64_t *stage_us; } StepStats;   // NULL or one ent
 
 typedef struct Device {
     const char *name;
-    const Dialect *dialect;    // of its texts; NULL: it takes none
+    const Dialect *dialect;    // of its texts
     const Dialect *(*dialect_of)(const DeviceState *state);   // where that depends on the target; NULL: it does not
     bool runs_linear;          // linear programs are kept for it
     bool runs_nothing;         // what it leaves in memory is no result

@@ -63,7 +63,7 @@ static bool build_failed(const OpenclPrograms *p, Arena *arena, const KernelSour
         if (p->api->GetProgramBuildInfo(program, p->choice->device, OPENCL_BUILD_LOG, nbytes, text, NULL) == OPENCL_SUCCESS)
             log = text_cstr(arena, utf8_clean(arena, text_of(text)));
     }
-    const char *kept = object_folder_keep_source(&p->folder, arena, key, ".cl", source->text);
+    const char *kept = object_folder_keep_source(&p->folder, arena, key, opencl_dialect.suffix, source->text);
     return fail(err, LATHE_COMPILE, "kernel %s does not compile on %s (%s; its source: %s); the compiler said: %.*s", source->name,
                 p->choice->name, opencl_status_name(status), kept ? kept : "not kept, the cache cannot be written to", QUOTED_BYTES, log);
 }
