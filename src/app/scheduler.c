@@ -537,7 +537,7 @@ bool scheduler_start(Scheduler *s, Error *err) {
 // Whoever compiles stops: the program ends.
 static void compiling_stop(Scheduler *s) {
     atomic_store(&s->is_stopped, true);
-    engine_stop(s->loaded->engine);
+    processes_stop();
 }
 
 void scheduler_end(Scheduler *s, double grace_s) {

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
 #include "engine/engine_private.h"
 #include "ir/verify.h"
 
@@ -33,7 +32,7 @@ bool engine_open(Engine **out, const char *device_name, const char *target, int 
     device->describe_target(e->state, &e->target);
     e->dialect = device->dialect_of ? device->dialect_of(e->state) : device->dialect;
     // Where passes are to be verified every kernel must go through them.
-    if (device->dialect && !device->runs_linear && !verify_wanted()) e->sources = source_cache_open();
+    if (!device->runs_linear && !verify_wanted()) e->sources = source_cache_open();
     *out = e;
     return true;
 }
@@ -49,11 +48,6 @@ void engine_close(Engine *e) {
     source_cache_close(e->sources);
     e->device->close(e->state);
     engine_free(e);
-}
-
-void engine_stop(Engine *e) {
-    atomic_store(&e->is_stopped, true);
-    processes_stop();
 }
 
 const Device *engine_device(const Engine *e) { return e->device; }

@@ -33,10 +33,8 @@ void engine_buffer_read(Engine *engine, int64_t id, size_t offset, void *data, s
 // outputs: values (each gets a buffer of its own) or AFTER nodes (their stores are done). Reports the first poison.
 // All nodes belong to one graph, which may die after the call.
 // Of one engine several threads may compile, one after the other, and where the device's compiles_beside_runs says so beside a
-// thread that runs steps.
+// thread that runs steps. After processes_stop what is being compiled fails soon, and all that is compiled later at once.
 bool engine_compile(Engine *engine, Tensor *outputs, int n, Step **step, Error *err) MUST_CHECK;
-// The program is about to end: what is being compiled fails soon, and all that is compiled later at once.
-void engine_stop(Engine *engine);
 bool step_run(Step *step, Error *err) MUST_CHECK;
 int64_t step_output_buffer(const Step *step, int output);             // the buffer id of output i
 size_t step_output_bytes(const Step *step, int output);

@@ -1,7 +1,6 @@
 // engine_private: what the files of engine/ share.
 #pragma once
 #include <pthread.h>
-#include <stdatomic.h>
 #include "base/map.h"
 #include "base/vec.h"
 #include "engine/engine.h"
@@ -26,13 +25,12 @@ struct Engine {
     const Device *device;
     DeviceState *state;
     Target target;
-    const Dialect *dialect;    // NULL: no texts
+    const Dialect *dialect;
     Arena *arena;
     pthread_mutex_t compiling; // held by whoever compiles a step; guards all but buffers
     pthread_mutex_t adding;    // of buffers; never held for long
     Arena *buffer_arena;
     VEC(Buffer) buffers;       // by id
-    atomic_bool is_stopped;
     Map programs;              // canonical key → Compiled *
     SourceCache *sources;      // NULL: every step is scheduled, every new kernel goes through codegen
     VEC(Compiled *) compiled;

@@ -44,7 +44,7 @@ Compiled *program_known(Engine *e, Arena *arena, const void *key, size_t key_byt
 // LATHE_TEXTS: where somebody wants to read them, or to hand them to another compiler.
 static bool texts_write(Engine *e, const KernelSource *sources, size_t n, Error *err) {
     const char *folder = setting_text(SETTING_TEXTS);
-    if (!*folder || !e->dialect) return true;
+    if (!*folder) return true;
     Arena *arena = arena_create();
     bool ok = dir_make(folder, err);
     for (size_t i = 0; i < n && ok; i++)
@@ -63,12 +63,10 @@ bool program_prepare(Engine *e, const Canonical *kernel, Arena **own, Compiled *
         fprintf(stderr, "-- kernel %s\n%s\n", c->name, textform_expression(arena, kernel->sink, 40));
     TRY(codegen(arena, kernel->sink, &e->target, &linear, err));
     e->n_generated++;
-    if (e->dialect) {
-        Text source = text_of(render(arena, c->name, &linear, e->dialect, &e->target));
-        source_cache_put(e->sources, arena, source_key(e, arena, kernel->key, kernel->key_bytes), source);
-        c->source = text_cstr(e->arena, source);
-        if (setting_int(SETTING_DEBUG) >= 4) fprintf(stderr, "%s\n", strstr(c->source, "void k"));
-    }
+    Text source = text_of(render(arena, c->name, &linear, e->dialect, &e->target));
+    source_cache_put(e->sources, arena, source_key(e, arena, kernel->key, kernel->key_bytes), source);
+    c->source = text_cstr(e->arena, source);
+    if (setting_int(SETTING_DEBUG) >= 4) fprintf(stderr, "%s\n", strstr(c->source, "void k"));
     program_add(e, kernel->key, kernel->key_bytes, c);
     if (e->device->runs_linear) c->linear = linear, c->arena = arena, *own = NULL;   // else the next kernel works in the same memory
     return true;

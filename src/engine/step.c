@@ -147,8 +147,10 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     for (size_t k = 0; k < kernels.len && ok; k++) {
         if (!own) own = arena_create();
         arena_reset(own);
-        ok = !atomic_load(&e->is_stopped) || fail(err, LATHE_COMPILE, "kernels are not compiled any more: this program is about to end");
-        if (!ok) break;
+        if (processes_stopped()) {
+            ok = fail(err, LATHE_COMPILE, "kernels are not compiled any more: this program is about to end");
+            break;
+        }
         Canonical *c = &b->kernels[k];
         *c = canonicalize(own, &kernels.at[k], bytes_of, b);
         int64_t *buffers = arena_copy(arena, c->buffers, (size_t)c->n_slots * sizeof *buffers);

@@ -132,7 +132,7 @@ static void nothing_is_compiled_after_a_stop(void **state) {
     int status;
     if (!bench_open(&b)) skip();
     prepare(&b, 1, true);
-    engine_stop(b.engine);
+    processes_stop();
     bool is_known = model_prepare_rows(b.model, 1, true, &err);          // what is there stays
     assert_true(is_known);
     const char *const words[] = {"true", NULL};
