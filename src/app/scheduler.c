@@ -339,10 +339,10 @@ static void state_set(Scheduler *s, SchedulerState state, const Error *err) {
 // The least that any answer needs: single rows, and how tokens are usually drawn.
 static bool first_prepare(const Scheduler *s, Error *err) {
     Model *model = s->loaded->model;
-    SamplingOptions greedy = s->options.sampling, usual = s->options.sampling;
+    SamplingOptions greedy = s->options.sampling;
     greedy.temperature = 0;
     TRY(model_prepare_rows(model, 1, true, err));
-    TRY(model_prepare_draws(model, &usual, err));
+    TRY(model_prepare_draws(model, &s->options.sampling, err));
     return model_prepare_draws(model, &greedy, err);
 }
 

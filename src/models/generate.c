@@ -71,22 +71,19 @@ static bool fines_clear(Session *s, Error *err) {
 // What the history makes dear stands in the biases of the next draw.
 static bool fines_set(Session *s, Error *err) {
     const TokenPenalty *found;
-    if (!dry_is_on(&s->sampling)) return true;
     TRY(fines_clear(s, err));
+    if (!dry_is_on(&s->sampling)) return true;
+    if (!s->dry) {
+        int64_t context = model_context(s->model);
+        s->dry = dry_create(s->arena, model_vocab_size(s->model), context);
+        s->fined = arena_new(s->arena, (size_t)context * sizeof *s->fined);
+    }
     size_t n = dry_penalties(s->dry, &s->sampling, &s->breakers, s->tokens, s->length, &found);
     for (; s->n_fined < n; s->n_fined++) {
         int32_t token = s->fined[s->n_fined] = found[s->n_fined].token;
         TRY(model_set_bias(s->model, s->slot, token, bias_given(s, token) - found[s->n_fined].penalty, err));
     }
     return true;
-}
-
-static void bias_noted(Session *s) {
-    size_t context = (size_t)model_context(s->model);
-    s->sampling.has_bias = s->biases.len > 0 || dry_is_on(&s->sampling);
-    if (!dry_is_on(&s->sampling) || s->dry) return;
-    s->dry = dry_create(s->arena, model_vocab_size(s->model), (int64_t)context);
-    s->fined = arena_new(s->arena, context * sizeof *s->fined);
 }
 
 void session_set_breakers(Session *s, const DryBreakers *breakers) {
@@ -111,7 +108,6 @@ bool session_open(Session **session, Model *model, int slot, const SamplingOptio
     s->tokens = arena_new(arena, (size_t)model_context(model) * sizeof *s->tokens);
     s->counts = arena_new(arena, (size_t)model_vocab_size(model) * sizeof *s->counts);
     model_set_allowed(model, slot, NULL);
-    bias_noted(s);
     *session = s;
     return true;
 }
@@ -145,7 +141,7 @@ bool session_set_bias(Session *s, const TokenBias *list, size_t n, Error *err) {
         vec_push(s->arena, &s->biases, list[i]);
         TRY(model_set_bias(s->model, s->slot, list[i].token, list[i].bias, err));
     }
-    bias_noted(s);
+    s->sampling.has_bias = n > 0;
     return true;
 }
 
@@ -153,8 +149,7 @@ bool session_set_sampling(Session *s, const SamplingOptions *options, Error *err
     TRY(sampling_check(options, err));
     window_clear(s);
     s->sampling = *options;
-    bias_noted(s);
-    TRY(fines_clear(s, err));
+    s->sampling.has_bias = s->biases.len > 0;
     window_fill(s);
     return true;
 }

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "nn/dry.h"
+
 SamplingOptions sampling_defaults(void) {
     return (SamplingOptions){.temperature = 0.7f,
                              .top_k = 40,
@@ -49,7 +51,7 @@ bool sampling_has_penalties(const SamplingOptions *o) {
 }
 
 int sampling_parts(const SamplingOptions *o) {
-    int bias = o->has_bias ? SAMPLING_BIAS : 0;
+    int bias = o->has_bias || dry_is_on(o) ? SAMPLING_BIAS : 0;   // DRY's penalties stand among the additions
     if (sampling_is_greedy(o)) return SAMPLING_GREEDY | bias;
     int top_k = o->top_k <= 0                  ? 0
                 : o->top_k <= SAMPLING_FEW_MAX ? SAMPLING_TOP_K | SAMPLING_FEW

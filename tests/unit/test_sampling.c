@@ -108,6 +108,15 @@ static void kept_by_rules(const Bench *b, const SamplingOptions *o, bool *is_kep
     }
 }
 
+// DRY's penalties are additions too: whoever prepares a draw from the options alone prepares the one that will be used.
+static void dry_needs_additions(void **state) {
+    (void)state;
+    SamplingOptions o = sampling_defaults();
+    assert_false(sampling_parts(&o) & SAMPLING_BIAS);
+    o.dry_multiplier = 0.8f;
+    assert_true(sampling_parts(&o) & SAMPLING_BIAS);
+}
+
 // A bias is added to the raw logit, before penalties and temperature, whatever else the graph does.
 static void biases_are_added(void **state) {
     (void)state;
@@ -366,7 +375,7 @@ static void options_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(biases_are_added),
+        cmocka_unit_test(biases_are_added), cmocka_unit_test(dry_needs_additions),
         cmocka_unit_test(known_answers),
         cmocka_unit_test(greedy_takes_the_lowest_of_ties),
         cmocka_unit_test(statuses),
