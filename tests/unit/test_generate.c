@@ -12,11 +12,7 @@
 
 #include "base/os.h"
 #include "base/settings.h"
-#include "models/generate.h"
-#include "unit/model_files.h"
-
-#undef fail // cmocka has its own
-#include <cmocka.h>
+#include "unit/open_model.h"
 
 // Every allocation of the program, whichever library makes it: arenas and graphs grow through these as well.
 static atomic_long allocations;
@@ -42,10 +38,7 @@ void *realloc(void *at, size_t nbytes) {
 #endif
 
 typedef struct Bench {
-    Arena *arena;
-    Gguf gguf;
-    Engine *engine;
-    Model *model;
+    OpenModel m;
     json_t *golden;
     int32_t prompt[64];
     int n;
@@ -53,19 +46,9 @@ typedef struct Bench {
 
 static bool bench_open(Bench *b, const char *device, const char *shape, const char *quant,
                        const ModelOptions *options) {
-    Error err = {0};
     json_error_t at;
-    *b = (Bench){.arena = arena_create()};
-    const char *path = model_file(b->arena, shape, quant);
-    if (!path) {
-        arena_destroy(b->arena);
-        return false;
-    }
-    if (!gguf_open(&b->gguf, path, &err)) fail_msg("%s", err.text);
-    if (!device) device = getenv("LATHE_TEST_DEVICE"); // NULL: the default device
-    if (!engine_open(&b->engine, device, NULL, 2, &err)) fail_msg("%s", err.text);
-    if (!model_load(&b->model, &b->gguf, b->engine, options, &err)) fail_msg("%s", err.text);
-    b->golden = json_load_file(arena_printf(b->arena, "tests/golden/%s-%s.json", shape, quant), 0,
+    if (!open_model(&b->m, device ? device : getenv("LATHE_TEST_DEVICE"), shape, quant, options)) return false;
+    b->golden = json_load_file(arena_printf(b->m.arena, "tests/golden/%s-%s.json", shape, quant), 0,
                                &at);
     json_t *prompt = json_object_get(b->golden, "prompt");
     b->n = (int)json_array_size(prompt);
@@ -77,16 +60,7 @@ static bool bench_open(Bench *b, const char *device, const char *shape, const ch
 
 static void bench_close(Bench *b) {
     json_decref(b->golden);
-    model_free(b->model);
-    engine_close(b->engine);
-    gguf_close(&b->gguf);
-    arena_destroy(b->arena);
-}
-
-static SamplingOptions greedy(void) {
-    SamplingOptions o = sampling_defaults();
-    o.temperature = 0;
-    return o;
+    close_model(&b->m);
 }
 
 static void prompt(Session *s, const int32_t *tokens, int64_t n) {
@@ -101,13 +75,6 @@ static int32_t step(Session *s) {
     return token;
 }
 
-static Session *session_new(Bench *b, int slot, const SamplingOptions *o) {
-    Error err = {0};
-    Session *s;
-    if (!session_open(&s, b->model, slot, o, &err)) fail_msg("%s", err.text);
-    return s;
-}
-
 // ---------------------------------------------------------------- goldens
 
 static void check_greedy(const char *device, const char *shape, const char *quant, int steps) {
@@ -115,7 +82,7 @@ static void check_greedy(const char *device, const char *shape, const char *quan
     if (!bench_open(&b, device, shape, quant, &(ModelOptions){.exact = true, .context = 128}))
         skip();
     SamplingOptions o = greedy();
-    Session *s = session_new(&b, 0, &o);
+    Session *s = session_new(&b.m, 0, &o);
     prompt(s, b.prompt, b.n);
     for (int i = 0; i < steps; i++)
         assert_int_equal(step(s), json_integer_value(json_array_get(
@@ -153,7 +120,7 @@ static void greedy_on_eval(void **state) {
 
 static void logits_of(Bench *b, const int32_t *tokens, int n, LogitRows rows, float *out) {
     Error err = {0};
-    if (!model_eval(b->model, 0, tokens, n, 0, rows, out, &err)) fail_msg("%s", err.text);
+    if (!model_eval(b->m.model, 0, tokens, n, 0, rows, out, &err)) fail_msg("%s", err.text);
 }
 
 // All rows or the last one, any chunk: the same bits, and within 1e-4 of the exact values.
@@ -165,9 +132,9 @@ static void check_chunks(const char *shape, const char *quant) {
         if (!bench_open(&b, NULL, shape, quant,
                         &(ModelOptions){.exact = true, .context = 64, .chunk = chunks[c]}))
             skip();
-        int64_t vocab = model_vocab_size(b.model);
+        int64_t vocab = model_vocab_size(b.m.model);
         assert_in_range(vocab, 1, 1024);
-        float *all = arena_new(b.arena, (size_t)(b.n * vocab) * sizeof *all),
+        float *all = arena_new(b.m.arena, (size_t)(b.n * vocab) * sizeof *all),
               *last = all + (b.n - 1) * vocab, again[1024];
         logits_of(&b, b.prompt, b.n, LOGITS_ALL, all);
         logits_of(&b, b.prompt, b.n, LOGITS_LAST, again);
@@ -203,7 +170,7 @@ static void check_rounded_cache(const char *shape, const char *quant) {
     for (int w = 0; w < 3; w++) {
         Bench b;
         if (!bench_open(&b, NULL, shape, quant, &ways[w])) skip();
-        vocab = model_vocab_size(b.model), n = b.n;
+        vocab = model_vocab_size(b.m.model), n = b.n;
         rows[w] = malloc((size_t)(n * vocab) * sizeof *rows[w]);
         logits_of(&b, b.prompt, b.n, LOGITS_ALL, rows[w]);
         bench_close(&b);
@@ -246,7 +213,7 @@ static void cache_reuse_changes_nothing(void **state) {
     if (!bench_open(&b, NULL, "tiny-glm", "q8_0", &(ModelOptions){.context = 64, .slots = 2}))
         skip();
     SamplingOptions o = greedy();
-    Session *warm = session_new(&b, 0, &o), *cold = session_new(&b, 1, &o);
+    Session *warm = session_new(&b.m, 0, &o), *cold = session_new(&b.m, 1, &o);
     int32_t history[64];
     prompt(warm, b.prompt, b.n);
     assert_int_equal(session_cached(warm), b.n - 1);
@@ -281,7 +248,7 @@ static void penalty_window_spans_the_prompt(void **state) {
     if (!bench_open(&b, NULL, "tiny-llama", "q4_0", &(ModelOptions){.context = 64})) skip();
     SamplingOptions plain = greedy(), heavy = greedy();
     heavy.presence_penalty = 50, heavy.penalty_window = 24;
-    Session *s = session_new(&b, 0, &heavy);
+    Session *s = session_new(&b.m, 0, &heavy);
     int32_t first[12], second[12];
     prompt(s, b.prompt, b.n);
     for (int i = 0; i < 12; i++) first[i] = step(s);
@@ -316,14 +283,14 @@ static void a_prompt_is_penalised_cold_and_warm(void **state) {
     if (!bench_open(&b, NULL, "tiny-llama", "q4_0", &(ModelOptions){.context = 64, .slots = 2})) skip();
     SamplingOptions plain = greedy(), heavy = greedy();
     heavy.presence_penalty = 50;
-    Session *free_one = session_new(&b, 0, &plain);
+    Session *free_one = session_new(&b.m, 0, &plain);
     int n_found = 0;
-    for (int32_t x = 0; x < (int32_t)model_vocab_size(b.model) && n_found < 3; x++) {
+    for (int32_t x = 0; x < (int32_t)model_vocab_size(b.m.model) && n_found < 3; x++) {
         b.prompt[b.n] = x;
         prompt(free_one, b.prompt, b.n + 1);
         int32_t likeliest = step(free_one);
         if (!is_among(likeliest, b.prompt, b.n + 1)) continue;
-        Session *fined = session_new(&b, 1, &heavy);
+        Session *fined = session_new(&b.m, 1, &heavy);
         prompt(fined, b.prompt, b.n + 1);
         int32_t cold = step(fined);
         assert_false(is_among(cold, b.prompt, b.n + 1));
@@ -346,13 +313,13 @@ static void what_leaves_the_window_is_free(void **state) {
     if (!bench_open(&b, NULL, "tiny-llama", "q4_0", &(ModelOptions){.context = 64, .slots = 2})) skip();
     SamplingOptions heavy = greedy();
     heavy.presence_penalty = 50, heavy.penalty_window = WINDOW;
-    Session *s = session_new(&b, 0, &heavy);
+    Session *s = session_new(&b.m, 0, &heavy);
     int n_again = 0, n = b.n;
     prompt(s, b.prompt, n);
     for (int i = 0; i < STEPS; i++) step(s);
     const int32_t *all = session_tokens(s);
     for (int i = n; i < n + STEPS; i++) {
-        Session *fresh = session_new(&b, 1, &heavy);
+        Session *fresh = session_new(&b.m, 1, &heavy);
         prompt(fresh, all, i);
         assert_int_equal(step(fresh), all[i]);
         session_close(fresh);
@@ -373,7 +340,7 @@ static void seeds_repeat(void **state) {
     int32_t answers[3][10];
     for (int r = 0; r < 3; r++) {
         o.seed = r == 2 ? 99 : 5;
-        Session *s = session_new(&b, 0, &o);
+        Session *s = session_new(&b.m, 0, &o);
         prompt(s, b.prompt, b.n);
         for (int i = 0; i < 10; i++) answers[r][i] = step(s);
         session_close(s);
@@ -390,7 +357,7 @@ static void the_context_ends_with_an_error(void **state) {
     int32_t token, long_prompt[33] = {0};
     if (!bench_open(&b, NULL, "tiny-llama", "q4_0", &(ModelOptions){.context = 32})) skip();
     SamplingOptions o = greedy();
-    Session *s = session_new(&b, 0, &o);
+    Session *s = session_new(&b.m, 0, &o);
     assert_false(session_step(s, &token, &err)); // nothing prompted
     assert_false(session_prompt(s, long_prompt, 33, NULL, NULL, &err));
     assert_non_null(strstr(err.text, "33"));
@@ -408,7 +375,7 @@ static void the_context_ends_with_an_error(void **state) {
     assert_int_equal(session_room(s), 12);
     step(s);
     session_close(s);
-    assert_false(session_open(&s, b.model, 1, &o, &err));
+    assert_false(session_open(&s, b.m.model, 1, &o, &err));
     assert_null(s);
     bench_close(&b);
 }
@@ -421,7 +388,7 @@ static void replay_allocates_nothing(void **state) {
     if (!bench_open(&b, NULL, "tiny-glm", "q4_0", &(ModelOptions){.context = 64})) skip();
     SamplingOptions o = sampling_defaults();
     o.repeat_penalty = 1.1f;
-    Session *s = session_new(&b, 0, &o);
+    Session *s = session_new(&b.m, 0, &o);
     prompt(s, b.prompt, b.n);
     for (int i = 0; i < 3; i++) replayed[i] = step(s);
     long before = atomic_load(&allocations);
@@ -449,8 +416,8 @@ static void stages_count_what_is_read(void **state) {
         Step *step;
         Error err = {0};
         if (!bench_open(&b, NULL, shapes[i], "q4_0", &(ModelOptions){.context = 64})) skip();
-        if (!model_step(b.model, 0, 1, &step, &err)) fail_msg("%s", err.text);
-        uint64_t total = 0, weights = (uint64_t)model_bytes_per_token(b.model);
+        if (!model_step(b.m.model, 0, 1, &step, &err)) fail_msg("%s", err.text);
+        uint64_t total = 0, weights = (uint64_t)model_bytes_per_token(b.m.model);
         for (int k = 0; k < step_stage_count(step); k++) total += step_stage(step, k).bytes;
         if (total < weights || total > weights * 3 / 2)
             fail_msg("%s: the stages touch %llu bytes, the weights of a token have %llu", shapes[i],
@@ -478,7 +445,7 @@ static void a_stopped_prompt_goes_on_later(void **state) {
         skip();
     for (int i = 0; i < LENGTH; i++) tokens[i] = 3 + i * 7 % 900;
     SamplingOptions o = greedy();
-    Session *s = session_new(&b, 0, &o), *other = session_new(&b, 1, &o);
+    Session *s = session_new(&b.m, 0, &o), *other = session_new(&b.m, 1, &o);
     assert_true(session_prompt(s, tokens, LENGTH, stop_at_once, &calls, &err));
     assert_int_equal(calls, 1);
     assert_in_range(session_cached(s), 1, LENGTH - 2);
@@ -564,18 +531,18 @@ static void parts_on_two_engines_are_one_model(void **state) {
         if (!bench_open(&b, NULL, shapes[i % 3], "q4_0", &options)) skip();
         assert_true(engine_open(&rest, NULL, NULL, 1, &err));
         options.rest = rest;
-        options.first_blocks = model_config(b.model)->n_blocks - 1;
-        if (!model_load(&split, &b.gguf, b.engine, &options, &err)) fail_msg("%s", err.text);
+        options.first_blocks = model_config(b.m.model)->n_blocks - 1;
+        if (!model_load(&split, &b.m.gguf, b.m.engine, &options, &err)) fail_msg("%s", err.text);
         assert_int_equal(model_parts(split), 2);
-        assert_int_equal(model_parts(b.model), 1);
+        assert_int_equal(model_parts(b.m.model), 1);
         size_t row = (size_t)model_vocab_size(split) * sizeof(float), page = model_page_bytes(split);
-        char *want = arena_new(b.arena, (size_t)b.n * row), *got = arena_new(b.arena, (size_t)b.n * row);
-        char *pages[2] = {arena_new(b.arena, page), arena_new(b.arena, page)};
-        assert_int_equal(page, model_page_bytes(b.model));
+        char *want = arena_new(b.m.arena, (size_t)b.n * row), *got = arena_new(b.m.arena, (size_t)b.n * row);
+        char *pages[2] = {arena_new(b.m.arena, page), arena_new(b.m.arena, page)};
+        assert_int_equal(page, model_page_bytes(b.m.model));
         logits_of(&b, b.prompt, b.n, LOGITS_ALL, (float *)(void *)want);
         if (!model_eval(split, 0, b.prompt, b.n, 0, LOGITS_ALL, (float *)(void *)got, &err)) fail_msg("%s", err.text);
         assert_memory_equal(want, got, (size_t)b.n * row);
-        model_page_read(b.model, 0, pages[0]);
+        model_page_read(b.m.model, 0, pages[0]);
         model_page_read(split, 0, pages[1]);
         assert_memory_equal(pages[0], pages[1], page);
         // Slot 1 sees what the other model computed.
@@ -586,8 +553,8 @@ static void parts_on_two_engines_are_one_model(void **state) {
         int32_t tokens[2];
         SamplingOptions o = sampling_defaults();
         o.seed = 5;
-        assert_true(model_eval(b.model, 0, &b.prompt[b.n - 1], 1, b.n - 1, LOGITS_LAST, NULL, &err));
-        assert_true(model_sample(b.model, 0, 0, &o, 0, &tokens[0], &err) && model_sample(split, 0, 1, &o, 0, &tokens[1], &err));
+        assert_true(model_eval(b.m.model, 0, &b.prompt[b.n - 1], 1, b.n - 1, LOGITS_LAST, NULL, &err));
+        assert_true(model_sample(b.m.model, 0, 0, &o, 0, &tokens[0], &err) && model_sample(split, 0, 1, &o, 0, &tokens[1], &err));
         assert_int_equal(tokens[0], tokens[1]);
         model_free(split);
         engine_close(rest);
@@ -615,8 +582,8 @@ static void default_context(void **state) {
         Model *model;
         Error err = {0};
         if (!bench_open(&b, NULL, "tiny-llama", "q4_0", &(ModelOptions){.context = 64})) skip();
-        if (!gguf_override(&b.gguf, rows[i].override, &err)) fail_msg("%s", err.text);
-        if (!model_load(&model, &b.gguf, b.engine, &(ModelOptions){0}, &err)) fail_msg("%s", err.text);
+        if (!gguf_override(&b.m.gguf, rows[i].override, &err)) fail_msg("%s", err.text);
+        if (!model_load(&model, &b.m.gguf, b.m.engine, &(ModelOptions){0}, &err)) fail_msg("%s", err.text);
         assert_int_equal(model_context(model), rows[i].context);
         model_free(model);
         bench_close(&b);
@@ -638,12 +605,12 @@ static void options_are_checked(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Model *model;
         Error err = {0};
-        assert_false(model_load(&model, &b.gguf, b.engine, &rows[i].options, &err));
+        assert_false(model_load(&model, &b.m.gguf, b.m.engine, &rows[i].options, &err));
         assert_null(model);
         if (!strstr(err.text, rows[i].word)) fail_msg("%s", err.text);
     }
-    assert_int_equal(model_context(b.model), 64);
-    assert_int_equal(model_cache_bytes_per_token(b.model), 3 * 2 * 2 * 64 * 2);
+    assert_int_equal(model_context(b.m.model), 64);
+    assert_int_equal(model_cache_bytes_per_token(b.m.model), 3 * 2 * 2 * 64 * 2);
     bench_close(&b);
 }
 

@@ -5,44 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/generate.h"
 #include "nn/kvcache.h"
-#include "unit/model_files.h"
-
-#undef fail // cmocka has its own
-#include <cmocka.h>
+#include "unit/open_model.h"
 
 enum { SLOTS = 2, CONTEXT = 256, KEY = 77, VOCAB_MOST = 1024 };
 
 typedef struct House {
-    Arena *arena;
-    Gguf gguf;
-    Engine *engine;
-    Model *model;
+    OpenModel m;
     PagePool *pool;
 } House;
 
 static bool house_open(House *h) {
-    Error err = {0};
-    *h = (House){.arena = arena_create()};
-    const char *path = model_file(h->arena, "tiny-llama", "f32");
-    if (!path) {
-        arena_destroy(h->arena);
-        return false;
-    }
-    bool ok = gguf_open(&h->gguf, path, &err) && engine_open(&h->engine, NULL, NULL, 2, &err) &&
-              model_load(&h->model, &h->gguf, h->engine, &(ModelOptions){.context = CONTEXT, .slots = SLOTS, .chunk = 1}, &err);   // one step to compile
-    if (!ok) fail_msg("%s", err.text);
-    h->pool = pages_create(h->model);
+    ModelOptions options = {.context = CONTEXT, .slots = SLOTS, .chunk = 1};   // one step to compile
+    if (!open_model(&h->m, NULL, "tiny-llama", "f32", &options)) return false;
+    h->pool = pages_create(h->m.model);
     return true;
 }
 
 static void house_close(House *h) {
     pages_destroy(h->pool);
-    model_free(h->model);
-    engine_close(h->engine);
-    gguf_close(&h->gguf);
-    arena_destroy(h->arena);
+    close_model(&h->m);
 }
 
 // A history of its own: `which` decides every token.
@@ -79,17 +61,9 @@ static void common_beginnings_are_found(void **state) {
     house_close(&h);
 }
 
-static SamplingOptions greedy(void) {
-    SamplingOptions o = sampling_defaults();
-    o.temperature = 0;
-    return o;
-}
-
-static Session *session_new(House *h, int slot) {
+static Session *session_sharing(House *h, int slot) {
     SamplingOptions o = greedy();
-    Session *s;
-    Error err = {0};
-    if (!session_open(&s, h->model, slot, &o, &err)) fail_msg("%s", err.text);
+    Session *s = session_new(&h->m, slot, &o);
     session_share(s, h->pool);
     return s;
 }
@@ -109,17 +83,17 @@ static void shared_pages_hold_the_same_numbers(void **state) {
     int32_t first[200], second[160];
     float alone[VOCAB_MOST], shared[VOCAB_MOST], again[VOCAB_MOST];
     if (!house_open(&h)) skip();
-    size_t nbytes = (size_t)model_vocab_size(h.model) * sizeof(float);
+    size_t nbytes = (size_t)model_vocab_size(h.m.model) * sizeof(float);
     assert_in_range(nbytes, 1, sizeof alone);
     history(first, 200, 1);
     history(second, 160, 2);
     memcpy(second, first, 150 * sizeof *first);
-    Session *a = session_new(&h, 0), *b = session_new(&h, 1);
+    Session *a = session_sharing(&h, 0), *b = session_sharing(&h, 1);
     assert_int_equal(logits_of(a, second, 160, alone), 0);
     session_close(a), session_close(b);
     pages_destroy(h.pool);
-    h.pool = pages_create(h.model);                                     // forgets everything
-    a = session_new(&h, 0), b = session_new(&h, 1);
+    h.pool = pages_create(h.m.model);                                     // forgets everything
+    a = session_sharing(&h, 0), b = session_sharing(&h, 1);
     assert_int_equal(logits_of(a, first, 200, again), 0);
     assert_int_equal(logits_of(b, second, 160, shared), 150);
     assert_memory_equal(shared, alone, nbytes);
@@ -152,7 +126,7 @@ static void the_longest_unused_goes_first(void **state) {
     House h;
     int32_t other[KV_PAGE];
     if (!house_open(&h)) skip();
-    assert_int_equal(model_pages(h.model), SLOTS * CONTEXT / KV_PAGE);
+    assert_int_equal(model_pages(h.m.model), SLOTS * CONTEXT / KV_PAGE);
     visit(&h, 0, 1);
     visit(&h, 0, 2);
     history(other, KV_PAGE, 3);
@@ -251,7 +225,7 @@ static void special_tokens_stand_for_themselves(void **state) {
 
 static const char *saved_path(House *h) {
     const char *build = getenv("LATHE_BUILD");
-    return arena_printf(h->arena, "%s/models/test_pages-%ld.kv", build && *build ? build : "build", process_id());
+    return arena_printf(h->m.arena, "%s/models/test_pages-%ld.kv", build && *build ? build : "build", process_id());
 }
 
 static void save(House *h, const char *path, size_t most_bytes) {
@@ -267,16 +241,16 @@ static void a_restart_finds_the_same_numbers(void **state) {
     Error err = {0};
     if (!house_open(&before)) skip();
     const char *path = saved_path(&before);
-    size_t nbytes = (size_t)model_vocab_size(before.model) * sizeof(float);
+    size_t nbytes = (size_t)model_vocab_size(before.m.model) * sizeof(float);
     history(tokens, 200, 1);
-    Session *s = session_new(&before, 0);
+    Session *s = session_sharing(&before, 0);
     logits_of(s, tokens, 200, want);
     save(&before, path, (size_t)1 << 30);
     session_close(s);
     assert_true(house_open(&after));
     if (!pages_load(after.pool, path, KEY, &err)) fail_msg("%s", err.text);
     assert_int_equal(pages_known(after.pool), pages_known(before.pool));
-    s = session_new(&after, 1);                                         // in another slot than before
+    s = session_sharing(&after, 1);                                         // in another slot than before
     assert_int_equal(logits_of(s, tokens, 200, got), 199);
     assert_memory_equal(got, want, nbytes);
     session_close(s);
@@ -296,7 +270,7 @@ static void the_last_used_are_kept(void **state) {
     visit(&h, 0, 1);
     Text all;
     save(&h, path, (size_t)1 << 30);
-    if (!file_read(h.arena, path, &all, &err)) fail_msg("%s", err.text);
+    if (!file_read(h.m.arena, path, &all, &err)) fail_msg("%s", err.text);
     save(&h, path, all.len / 2 + 100);                                  // room for four of eight
     assert_true(house_open(&after));
     if (!pages_load(after.pool, path, KEY, &err)) fail_msg("%s", err.text);
@@ -331,17 +305,17 @@ static void damaged_files_are_not_believed(void **state) {
     const char *path = saved_path(&h);
     visit(&h, 0, 1);
     save(&h, path, (size_t)1 << 30);
-    if (!file_read(h.arena, path, &all, &err)) fail_msg("%s", err.text);
+    if (!file_read(h.m.arena, path, &all, &err)) fail_msg("%s", err.text);
     refuse(path, all.at, all.len, KEY + 1, "another model");
     refuse(path, all.at, all.len - 1, KEY, "cut short");
     refuse(path, all.at, 10, KEY, "too short");
     const size_t places[] = {all.len - 1, all.len / 2, sizeof(uint64_t) * 5 + 3};    // values, tokens, a page's head
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *bytes = arena_copy(h.arena, all.at, all.len);
+        char *bytes = arena_copy(h.m.arena, all.at, all.len);
         bytes[places[i]] ^= 4;
         refuse(path, bytes, all.len, KEY, "checksum");
     }
-    char *bytes = arena_copy(h.arena, all.at, all.len);
+    char *bytes = arena_copy(h.m.arena, all.at, all.len);
     bytes[7]++;
     refuse(path, bytes, all.len, KEY, "another version");
     remove(path);

@@ -7,49 +7,18 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "models/model.h"
-#include "unit/model_files.h"
-
-#undef fail // cmocka has its own
-#include <cmocka.h>
+#include "unit/open_model.h"
 
 enum { SLOTS = 16, VOCAB_MOST = 1024, PROMPT = 40 };
+static const ModelOptions options = {.context = 64, .slots = SLOTS};
 
-typedef struct Bench {
-    Arena *arena;
-    Gguf gguf;
-    Engine *engine;
-    Model *model;
-} Bench;
-
-static bool bench_open(Bench *b) {
-    Error err = {0};
-    *b = (Bench){.arena = arena_create()};
-    const char *path = model_file(b->arena, "tiny-llama", "f32");
-    if (!path) {
-        arena_destroy(b->arena);
-        return false;
-    }
-    bool ok = gguf_open(&b->gguf, path, &err) && engine_open(&b->engine, NULL, NULL, 2, &err) &&
-              model_load(&b->model, &b->gguf, b->engine, &(ModelOptions){.context = 64, .slots = SLOTS}, &err);
-    if (!ok) fail_msg("%s", err.text);
-    return true;
-}
-
-static void bench_close(Bench *b) {
-    model_free(b->model);
-    engine_close(b->engine);
-    gguf_close(&b->gguf);
-    arena_destroy(b->arena);
-}
-
-static void prepare(Bench *b, int rows, bool want_logits) {
+static void prepare(OpenModel *b, int rows, bool want_logits) {
     Error err = {0};
     if (!model_prepare_rows(b->model, rows, want_logits, &err)) fail_msg("%s", err.text);
 }
 
 // Logits of a step of n sequences, each at position 0 with a token of its own: [n][vocab].
-static void step_rows(Bench *b, int n, float *out) {
+static void step_rows(OpenModel *b, int n, float *out) {
     Error err = {0};
     int32_t tokens[SLOTS], positions[SLOTS] = {0}, slots[SLOTS];
     int64_t vocab = model_vocab_size(b->model);
@@ -62,7 +31,7 @@ static void step_rows(Bench *b, int n, float *out) {
     }
 }
 
-static void prompt_last(Bench *b, float *out) {
+static void prompt_last(OpenModel *b, float *out) {
     Error err = {0};
     int32_t tokens[PROMPT];
     for (int i = 0; i < PROMPT; i++) tokens[i] = 5 + i * 2;
@@ -70,14 +39,14 @@ static void prompt_last(Bench *b, float *out) {
 }
 
 static void prepare_rest(void *opaque) {
-    Bench *b = opaque;
+    OpenModel *b = opaque;
     for (int n = 8; n > 1; n /= 2) prepare(b, n, true);
     prepare(b, 64, false);
     model_avoid_compiling(b->model, false);
 }
 
 // All numbers of rows, and a prompt, beside the same of a model that compiles what it needs.
-static void compare(Bench *plain, Bench *b, const int *rows, int n_rows) {
+static void compare(OpenModel *plain, OpenModel *b, const int *rows, int n_rows) {
     static float want[SLOTS * VOCAB_MOST], got[SLOTS * VOCAB_MOST], last[VOCAB_MOST], same[VOCAB_MOST];
     size_t row = (size_t)model_vocab_size(plain->model) * sizeof(float);
     assert_in_range(row, 1, sizeof last);
@@ -95,9 +64,9 @@ static void what_is_there_serves_all_numbers_of_rows(void **state) {
     (void)state;
     static const int rows[] = {1, 2, 3, 7, 11, 16};
     enum { N = sizeof rows / sizeof *rows };
-    Bench plain, b;
-    if (!bench_open(&plain)) skip();
-    assert_true(bench_open(&b));
+    OpenModel plain, b;
+    if (!open_model(&plain, NULL, "tiny-llama", "f32", &options)) skip();
+    assert_true(open_model(&b, NULL, "tiny-llama", "f32", &options));
     assert_int_equal(model_rows_now(b.model, 7, true), 7);              // who does not avoid compiling takes all
     model_avoid_compiling(b.model, true);
     prepare(&b, 1, true);
@@ -119,18 +88,18 @@ static void what_is_there_serves_all_numbers_of_rows(void **state) {
     scheduled = engine_scheduled_count(b.engine);
     compare(&plain, &b, rows, N);
     assert_int_equal(engine_scheduled_count(b.engine), scheduled);
-    bench_close(&b);
-    bench_close(&plain);
+    close_model(&b);
+    close_model(&plain);
 }
 
 // The last test: this program compiles nothing afterwards.
 static void nothing_is_compiled_after_a_stop(void **state) {
     (void)state;
-    Bench b;
+    OpenModel b;
     Error err = {0};
     Text output;
     int status;
-    if (!bench_open(&b)) skip();
+    if (!open_model(&b, NULL, "tiny-llama", "f32", &options)) skip();
     prepare(&b, 1, true);
     processes_stop();
     bool is_known = model_prepare_rows(b.model, 1, true, &err);          // what is there stays
@@ -138,7 +107,7 @@ static void nothing_is_compiled_after_a_stop(void **state) {
     const char *const words[] = {"true", NULL};
     assert_false(process_run(b.arena, words, 1000, &status, &output, &err));
     assert_non_null(strstr(err.text, "about to end"));
-    bench_close(&b);
+    close_model(&b);
 }
 
 int main(void) {
