@@ -27,8 +27,7 @@ sys.path.insert(0, str(HERE.parents[1] / "tools"))
 import make_model
 
 CAPABILITIES = {"sm_80": "80", "sm_90a": "90"}
-SHAPES = ("tiny-glm", "tiny-dsv2", "tiny-youtu", "tiny-llama", "tiny-qwen3moe", "tiny-qwen2", "tiny-qwen3",
-          "tiny-gemma3", "tiny-group")
+SHAPES = tuple(name for name in make_model.SHAPES if name.startswith("tiny-"))
 TYPES = ("f32", "f16", "bf16", "q8_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "mxfp4")
 # Shape, type, modes. Activations of 8 bits are what types differ in; exact kernels differ by shape.
 MODELS = [(shape, "q4_0", ([], ["--exact"])) for shape in SHAPES] + [("tiny-llama", quant, ([],)) for quant in TYPES]

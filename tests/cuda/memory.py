@@ -118,7 +118,7 @@ def main() -> int:
                 test(card)
                 passed += 1
                 print(f"ok   {name}")
-            except AssertionError as wrong:
+            except Exception as wrong:      # pylint: disable=broad-except
                 failed += 1
                 print(f"FAILED {name}: {str(wrong)[:600]}")
     print(f"{passed} passed, {failed} failed, 0 skipped")

@@ -30,8 +30,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tools"))
 import make_model
 
-SHAPES = ("tiny-glm", "tiny-dsv2", "tiny-youtu", "tiny-llama", "tiny-qwen3moe", "tiny-qwen2", "tiny-qwen3",
-          "tiny-gemma3", "tiny-group")
+SHAPES = tuple(name for name in make_model.SHAPES if name.startswith("tiny-"))
 WHOLE, LONGEST = "tiny-llama", 10_000    # the shape whose decode step is kept as text, kernels of at most so many bytes
 PROMPT = " ".join(str(200 + i) for i in range(17))      # steps of 16 rows and of one
 MOST_BUFFERS = 31               # that Metal binds to a kernel
