@@ -139,11 +139,13 @@ int64_t pages_begin(PagePool *pool, int slot, const int32_t *tokens, int64_t n) 
 
 // ---------------------------------------------------------------- by text
 
-// Where a text, given as tokens, has been read to: `offset` bytes into tokens[at].
+// Where a text, given as tokens, has been read to by tokens of pages: `offset` bytes into tokens[at], by `taken` of the pages'
+// tokens. The first `whole` of these end where tokens[asked] begins.
 typedef struct TextReader {
     const int32_t *tokens;
     int64_t n, at;
     size_t offset;
+    int64_t taken, whole, asked;
     PieceOf *piece;
     const void *context;
 } TextReader;
@@ -169,16 +171,12 @@ static bool reader_take(TextReader *r, int32_t token) {
     return true;
 }
 
-// How many of a page's tokens the reader can take; *whole: of these, those that end where one of the reader's tokens ends;
-// *asked: where that is.
-static int page_read(const PagePool *pool, int64_t page, TextReader *r, int *whole, int64_t *asked) {
-    int n = 0;
-    *whole = 0;
-    while (n < pool->pages[page].n && reader_take(r, page_tokens(pool, page)[n])) {
-        n++;
-        if (r->offset == 0) *whole = n, *asked = r->at;
+// As many of a page's tokens as the text goes on with.
+static void page_read(const PagePool *pool, int64_t page, TextReader *r) {
+    for (int n = 0; n < pool->pages[page].n && reader_take(r, page_tokens(pool, page)[n]); n++) {
+        r->taken++;
+        if (r->offset == 0) r->whole = r->taken, r->asked = r->at;
     }
-    return n;
 }
 
 static int64_t ids_in_common(const PagePool *pool, const int32_t *tokens, int64_t n) {
@@ -194,32 +192,25 @@ static int64_t ids_in_common(const PagePool *pool, const int32_t *tokens, int64_
 
 int64_t pages_find_text(const PagePool *pool, const int32_t *tokens, int64_t n, PieceOf *piece, const void *context,
                         int32_t *known, int64_t *asked) {
-    TextReader best = {tokens, n, 0, 0, piece, context};
-    int64_t at = 0, n_known = 0;
+    TextReader best = {.tokens = tokens, .n = n, .piece = piece, .context = context};
     uint64_t parent = 0;
-    *asked = 0;
-    for (int taken = KV_PAGE; taken == KV_PAGE && at + KV_PAGE <= pool->per_slot * KV_PAGE;) {
+    for (int64_t taken = KV_PAGE; taken == KV_PAGE && best.taken + KV_PAGE <= pool->per_slot * KV_PAGE;) {
         TextReader from = best;
-        int64_t best_page = -1, best_asked = *asked;
-        int best_whole = 0;
-        taken = 0;
+        int64_t page = -1;
         for (int64_t i = 0; i < pool->n_pages; i++) {
             if (pool->pages[i].parent != parent || pool->pages[i].n == 0) continue;
             TextReader reader = from;
-            int64_t ends = *asked;
-            int whole, n_read = page_read(pool, i, &reader, &whole, &ends);
-            if (best_page >= 0 && (reader.at < best.at || (reader.at == best.at && reader.offset <= best.offset))) continue;
-            best_page = i, best = reader, taken = n_read, best_whole = whole, best_asked = ends;
+            page_read(pool, i, &reader);
+            if (page >= 0 && (reader.at < best.at || (reader.at == best.at && reader.offset <= best.offset))) continue;
+            page = i, best = reader;
         }
-        if (best_page < 0) break;
-        memcpy(known + at, page_tokens(pool, best_page), (size_t)taken * sizeof *known);
-        if (best_whole) n_known = at + best_whole, *asked = best_asked;
-        at += taken;
-        parent = pool->pages[best_page].serial;
+        if (page < 0) break;
+        taken = best.taken - from.taken;
+        memcpy(known + from.taken, page_tokens(pool, page), (size_t)taken * sizeof *known);
+        parent = pool->pages[page].serial;
     }
-    if (*asked > ids_in_common(pool, tokens, n)) return n_known;
-    *asked = 0;
-    return 0;
+    *asked = best.asked > ids_in_common(pool, tokens, n) ? best.asked : 0;
+    return *asked ? best.whole : 0;
 }
 
 void pages_reserve(PagePool *pool, int slot, int64_t length) {
