@@ -51,20 +51,24 @@ TOOLS = [{"type": "function", "function": {"name": "weather", "description": "of
 _servers, _folder = {}, tempfile.TemporaryDirectory(prefix="lathe-test-")
 
 
-def server(kind="plain"):
-    """The scripted model with a template of this kind."""
-    if kind not in _servers:
-        model = os.path.join(_folder.name, "scripted.gguf")
-        if not os.path.exists(model):
+def scripted_server(key, model, scripts, specials, template, *flags):
+    """A server of a model that says what its scripts hold, started once for a key. model: name of its file."""
+    if key not in _servers:
+        path, file = os.path.join(_folder.name, model + ".gguf"), os.path.join(_folder.name, f"{len(_servers)}.jinja")
+        if not os.path.exists(path):
             try:
-                scripted.write(model, SCRIPTS, SPECIALS)
+                scripted.write(path, scripts, specials)
             except ImportError as why:
                 raise Skip("gguf is not installed") from why
-        template = os.path.join(_folder.name, kind + ".jinja")
-        with open(template, "w", encoding="utf-8") as file:
-            file.write(MARKS[kind] + scripted.template_of(SCRIPTS))
-        _servers[kind] = Server("--slots", "2", "--template-file", template, model=model)
-    return _servers[kind]
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(template)
+        _servers[key] = Server("--template-file", file, *flags, model=path)
+    return _servers[key]
+
+
+def server(kind="plain"):
+    """The scripted model with a template of this kind."""
+    return scripted_server(kind, "scripted", SCRIPTS, SPECIALS, MARKS[kind] + scripted.template_of(SCRIPTS), "--slots", "2")
 
 
 def story_server():

@@ -5,16 +5,13 @@ Each model thinks "one two three four", unless its budget ends that; what it say
 """
 import os
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness                              # noqa: E402 pylint: disable=wrong-import-position
-from harness import Skip                    # noqa: E402 pylint: disable=wrong-import-position
-from serving import Server                  # noqa: E402 pylint: disable=wrong-import-position
+import clients                              # noqa: E402 pylint: disable=wrong-import-position
 import scripted                             # noqa: E402 pylint: disable=wrong-import-position
+from clients import CHAT, HI, MESSAGES      # noqa: E402 pylint: disable=wrong-import-position
 
-CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
-HI = [{"role": "user", "content": "Hi"}]
 THOUGHT = ["one", " two", " three", " four"]
 CALL = ["<tool_call>", "{\"name\": \"time\", ", "\"arguments\": {}}", "</tool_call>"]
 TOOLS = [{"type": "function", "function": {"name": "time", "parameters": {"type": "object", "properties": {}}}}]
@@ -25,26 +22,13 @@ MODELS = {
     "emoji": ({"default": ["<think>", b"\xf0\x9f", b"\x98\xb8", "x", "</think>", "Done", "."]}, {"<think>": 4, "</think>": 4}),
     "spelled": ({"default": ["<think>", *THOUGHT, "</th", "ink>", "Done", "."]}, {"<think>": 4}),
 }
-_servers, _folder = {}, tempfile.TemporaryDirectory(prefix="lathe-test-")
 
 
 def server(kind, opens=False, *flags):
     """opens: the prompt ends with the opening marker."""
-    key = (kind, opens, flags)
-    if key not in _servers:
-        model = os.path.join(_folder.name, kind + ".gguf")
-        scripts, specials = MODELS[kind]
-        template = scripted.template_of(scripts) + ("<think>" if opens else "")
-        path = os.path.join(_folder.name, f"{kind}-{opens}.jinja")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("{# <tool_call> </think> #}" + template)
-        try:
-            if not os.path.exists(model):
-                scripted.write(model, scripts, specials)
-        except ImportError as why:
-            raise Skip("gguf is not installed") from why
-        _servers[key] = Server("--slots", "4", "--template-file", path, *flags, model=model)
-    return _servers[key]
+    scripts, specials = MODELS[kind]
+    template = "{# <tool_call> </think> #}" + scripted.template_of(scripts) + ("<think>" if opens else "")
+    return clients.scripted_server((kind, opens, flags), kind, scripts, specials, template, "--slots", "4", *flags)
 
 
 def said(s, **more):
@@ -151,15 +135,11 @@ def test_wrong_budgets_are_named():
 
 
 def test_zz_end():
-    for one in _servers.values():
-        assert one.end() == 0, one.said()
+    clients.test_zz_end()
 
 
 if __name__ == "__main__":
     try:
         harness.main(sys.modules[__name__])
     finally:
-        for left in _servers.values():
-            if left.process.poll() is None:
-                left.process.kill()
-        _folder.cleanup()
+        clients.leave()
