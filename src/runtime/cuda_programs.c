@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
 #include "base/parallel.h"
 #include "base/settings.h"
 #include "base/text.h"
+#include "runtime/program_batch.h"
 
 // Changing what a key means changes this text, and with it every key.
 static const char FORMAT[] = "lathe CUDA object 1\n";
 static const char SUFFIX[] = ".cubin";
-enum { QUOTED_BYTES = 600, MOST_THREADS = 17, DEBUG_REPORTS = 2 };
+enum { QUOTED_BYTES = 600, DEBUG_REPORTS = 2 };
 
 void cuda_programs_open(CudaPrograms *p, Arena *arena, const CudaApi *api, const char *architecture) {
     int32_t major = 0, minor = 0;
@@ -143,7 +143,7 @@ bool cuda_programs_build(CudaPrograms *p, const KernelSource *sources, int n, Cu
     batch.images = arena_new(own, (size_t)(n + 1) * sizeof *batch.images);
     batch.arenas = arena_new(own, (size_t)(n + 1) * sizeof *batch.arenas);
     for (int i = 0; i < n; i++) batch.arenas[i] = arena_create(), built[i] = (CudaBuilt){0};
-    bool ok = parallel_run(n, cpu_count() < MOST_THREADS ? cpu_count() : MOST_THREADS, image_get, &batch, err) && kernels_load(&batch, built, err);
+    bool ok = parallel_run(n, program_threads(), image_get, &batch, err) && kernels_load(&batch, built, err);
     for (int i = 0; i < n && !ok; i++) cuda_program_release(p, &built[i]);
     for (int i = 0; i < n; i++) arena_destroy(batch.arenas[i]);
     arena_destroy(own);

@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "base/parallel.h"
 #include "runtime/buffer_numbers.h"
 #include "runtime/devices.h"
 #include "runtime/gpu_target.h"
+#include "runtime/program_batch.h"
 #include "runtime/metal_api.h"
 
 // Numbers of Metal's headers. A kernel takes 31 buffers and, for each thread of a group, 8 bytes for exchanges.
 enum { STORAGE_SHARED = 0, STATUS_COMPLETED = 4, MOST_BUFFERS = 31, EXCHANGE_BYTES = 8, MATH_SAFE = 0 };
-enum { READABLE_BEHIND = 64, BUFFER_ALIGNMENT = 16, QUOTED_BYTES = 600, MOST_THREADS = 17 };
+enum { READABLE_BEHIND = 64, BUFFER_ALIGNMENT = 16, QUOTED_BYTES = 600 };
 static const char TARGET_NAME[] = "metal";
 
 struct DeviceState {
@@ -198,21 +198,8 @@ static bool program_create(DeviceState *state, const KernelSource *source, Progr
     return ok;
 }
 
-typedef struct Batch { DeviceState *state; const KernelSource *sources; Program **programs; } Batch;
-
-static bool source_create(void *context, int i, Error *err) {
-    const Batch *batch = context;
-    return program_create(batch->state, &batch->sources[i], &batch->programs[i], err);
-}
-
 static bool metal_compile(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err) {
-    for (int i = 0; i < n; i++) programs[i] = NULL;
-    if (parallel_run(n, cpu_count() < MOST_THREADS ? cpu_count() : MOST_THREADS, source_create, &(Batch){state, sources, programs}, err)) return true;
-    for (int i = 0; i < n; i++) {
-        metal_unload(state, programs[i]);
-        programs[i] = NULL;
-    }
-    return false;
+    return programs_create(state, sources, n, programs, program_create, metal_unload, err);
 }
 
 // ---- running ----

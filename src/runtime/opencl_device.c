@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "base/parallel.h"
 #include "runtime/buffer_numbers.h"
 #include "runtime/devices.h"
 #include "runtime/gpu_target.h"
+#include "runtime/program_batch.h"
 #include "runtime/opencl_programs.h"
 
 enum { READABLE_BEHIND = 64, BUFFER_ALIGNMENT = 16 };
@@ -153,8 +153,6 @@ static void opencl_unload(DeviceState *state, Program *program) {
     free(program);
 }
 
-typedef struct Batch { DeviceState *state; const KernelSource *sources; Program **programs; } Batch;
-
 static bool program_create(DeviceState *state, const KernelSource *source, Program **out, Error *err) {
     if (!source->text) return fail(err, LATHE_COMPILE, "kernel %s has no text", source->name);
     Program *program = malloc(sizeof *program);
@@ -168,20 +166,8 @@ static bool program_create(DeviceState *state, const KernelSource *source, Progr
     return true;
 }
 
-static bool source_create(void *context, int i, Error *err) {
-    const Batch *batch = context;
-    return program_create(batch->state, &batch->sources[i], &batch->programs[i], err);
-}
-
 static bool opencl_compile(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err) {
-    enum { MOST_THREADS = 17 };
-    for (int i = 0; i < n; i++) programs[i] = NULL;
-    if (parallel_run(n, cpu_count() < MOST_THREADS ? cpu_count() : MOST_THREADS, source_create, &(Batch){state, sources, programs}, err)) return true;
-    for (int i = 0; i < n; i++) {
-        opencl_unload(state, programs[i]);
-        programs[i] = NULL;
-    }
-    return false;
+    return programs_create(state, sources, n, programs, program_create, opencl_unload, err);
 }
 
 // ---- running ----
