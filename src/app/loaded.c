@@ -37,6 +37,7 @@ LoadOptions load_options(const Options *o, int64_t least_context) {
             .context = context ? context : least_context,
             .cache_type = option_text(o, OPTION_cache_type),
             .chunk = (int)option_int(o, OPTION_chunk),
+            .in_place = o->texts[OPTION_repack] && strcmp(o->texts[OPTION_repack], "never") == 0,
         },
     };
 }

@@ -15,7 +15,7 @@
 #include "nn/sampling.h"
 #include "runtime/device.h"
 
-typedef enum OptionKind { SWITCH, INT, REAL, TEXT, LIST, DEVICE } OptionKind;
+typedef enum OptionKind { SWITCH, INT, REAL, TEXT, CHOICE, LIST, DEVICE } OptionKind;
 
 typedef enum CommandBit {
 #define COMMAND(name, arguments, fewest, most, help) BIT_##name,
@@ -35,6 +35,7 @@ typedef enum CommandBit {
 #define TEMPLATE (1u << BIT_template)
 #define CHECK_FILE (1u << BIT_check)
 #define ENGINE (RUN | SERVE | BENCH | PROFILE | PERPLEXITY | LOGITS)
+#define OFFLINE (ENGINE & ~SERVE)
 #define MODEL (ENGINE | TOKENIZE | TEMPLATE | CHECK_FILE)
 #define READABLE (ALL & ~(TEMPLATE | SERVE))
 
@@ -161,12 +162,22 @@ static bool device_check(const char *name, Error *err) {
     return fail(err, LATHE_BAD_REQUEST, "--device %s: this lathe has no such device; it has: %s", name, known);
 }
 
+// Whether text is one of those that stand in choices with | between them.
+static bool is_choice(const char *choices, const char *text) {
+    size_t n = strlen(text);
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (n && strncmp(at, text, n) == 0 && (at[n] == '|' || at[n] == '\0')) return true;
+    return false;
+}
+
 static bool value_set(Options *o, OptionId id, const char *text, Error *err) {
     const OptionRow *row = &option_rows[id];
     if (row->kind == INT || row->kind == REAL) TRY(number_check(row, text, err));
     if (row->kind == DEVICE) TRY(device_check(text, err));
     if (row->kind == TEXT && row->least > 0 && !*text)
         return fail(err, LATHE_BAD_REQUEST, "%s needs %s, not an empty text", row->flag, row->value);
+    if (row->kind == CHOICE && !is_choice(row->value, text))
+        return fail(err, LATHE_BAD_REQUEST, "%s %s: it must be one of %s", row->flag, text, row->value);
     if (row->kind == LIST) {
         o->overrides[o->n_overrides++] = text;
         return true;

@@ -109,20 +109,26 @@ static int chunk_of(const ModelConfig *c, int64_t context) {
     return chunk;
 }
 
-static void part_add(Model *m, Engine *engine) {
-    m->parts[m->n_parts++] = (Part){.engine = engine, .host = {engine, engine_alloc, engine_wrap, engine_write, engine_room}};
+static void part_add(Model *m, Engine *engine, bool in_place) {
+    m->parts[m->n_parts++] = (Part){
+        .engine = engine,
+        .host = {engine, engine_alloc, engine_wrap, engine_write, engine_room,
+                 .wants_planes = !in_place && !engine_target(engine)->unaligned_loads &&
+                                 (!engine_device(engine)->has_host_memory || engine_device(engine)->runs_nothing),
+                 .keeps_nothing = engine_device(engine)->runs_nothing},
+    };
 }
 
 // Which engines there are, and the positions that fit on all of them.
 static bool parts_find(Model *m, const Gguf *gguf, const ModelOptions *options, PlanOptions *plan, Error *err) {
     ModelConfig config;
-    part_add(m, m->engine);
+    part_add(m, m->engine, options->in_place);
     if (!options->rest) return true;
     TRY(config_read(&config, m->arena, gguf, NULL, err));
     if (options->first_blocks >= config.n_blocks) return true;
     if (options->first_blocks < 1)
         return fail(err, LATHE_BAD_REQUEST, "%d blocks for the first device: at least 1, or none of it", options->first_blocks);
-    part_add(m, options->rest);
+    part_add(m, options->rest, options->in_place);
     plan->part = (BlockRange){0, options->first_blocks};
     int64_t fits[PARTS_MAX];
     for (int i = 0; i < m->n_parts; i++) {

@@ -21,6 +21,7 @@ typedef struct ModelOptions {
     const char *cache_type;    // "f16", "f32" or "q8_0"; NULL: f16, f32 in exact mode
     int chunk;                 // prompt rows at once; 0: MODEL_CHUNK, up to MODEL_CHUNK_GROUPED where experts are chosen
     int slots;                 // sequences at once; 0: 1
+    bool in_place;             // weights stay as the file has them, also where a device would read them faster in planes
     LoadProgress progress;     // of weights that are copied to a device
     Engine *rest;              // NULL, or what computes the blocks from first_blocks on and the logits
     int first_blocks;          // all that there are, or more: rest is not used

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
+
 typedef enum Use { NOT_WANTED, OPTIONAL, NEEDED } Use;
 #define WHEN(condition) ((condition) ? NEEDED : NOT_WANTED)
 #define MAY(condition) ((condition) ? OPTIONAL : NOT_WANTED)
@@ -127,16 +129,69 @@ int64_t weights_bytes(const Weights *w, const ModelConfig *c, BlockRange part) {
     return total;
 }
 
+// ---------------------------------------------------------------- where the bytes lie
+
+enum { PIECE_BYTES = 32 << 20, GATHER_THREADS = 8, JOB_BLOCKS = 1 << 12 };
+
+// A piece of a tensor on its way into planes: field i of its blocks comes to lie at field[i].
+typedef struct Piece {
+    const QuantType *type;
+    const QuantPlane *planes;
+    int n_planes;
+    const uint8_t *blocks;
+    int64_t n;
+    uint8_t *field[QUANT_FIELDS_MAX];
+} Piece;
+
+static bool gather_some(void *context, int job, Error *err) {
+    (void)err;
+    const Piece *p = context;
+    int64_t first = (int64_t)job * JOB_BLOCKS, n = p->n - first < JOB_BLOCKS ? p->n - first : JOB_BLOCKS;
+    for (int i = 0; i < p->n_planes; i++)
+        quant_plane_gather(p->type, &p->planes[i], p->blocks + first * p->type->block_bytes, n,
+                           p->field[i] + first * (p->planes[i].end - p->planes[i].begin));
+    return true;
+}
+
+static bool bind_planes(Weight *w, const GgufTensor *t, const BufferHost *host, uint8_t *piece, Error *err) {
+    QuantPlane planes[QUANT_FIELDS_MAX];
+    int64_t total, n_blocks = (int64_t)t->nbytes / w->type->block_bytes, most = PIECE_BYTES / w->type->block_bytes;
+    Piece p = {.type = w->type, .planes = planes, .n_planes = quant_planes(w->type, n_blocks, planes, &total)};
+    TRY(host->alloc(host->context, (size_t)total, &w->buffer, err));
+    for (int64_t first = 0; first < n_blocks; first += p.n) {
+        p.n = n_blocks - first < most ? n_blocks - first : most;
+        p.blocks = (const uint8_t *)t->data + first * w->type->block_bytes;
+        for (int i = 0; i < p.n_planes; i++) p.field[i] = piece + planes[i].begin * p.n;
+        TRY(parallel_run((int)((p.n + JOB_BLOCKS - 1) / JOB_BLOCKS), GATHER_THREADS, gather_some, &p, err));
+        for (int i = 0; i < p.n_planes; i++) {
+            int64_t width = planes[i].end - planes[i].begin;
+            host->write(host->context, w->buffer, (size_t)(planes[i].offset + first * width), p.field[i], (size_t)(p.n * width));
+        }
+    }
+    return true;
+}
+
+static bool bind_one(Weight *w, const GgufTensor *t, const BufferHost *host, Arena *scratch, uint8_t **piece, Error *err) {
+    w->is_planar = host->wants_planes && w->type->n_fields > 1;
+    if (!w->is_planar || host->keeps_nothing) return host->wrap(host->context, t->data, t->nbytes, &w->buffer, err);
+    if (!*piece) *piece = arena_alloc(scratch, PIECE_BYTES);
+    return *piece ? bind_planes(w, t, host, *piece, err) : fail(err, LATHE_NO_MEMORY, "no memory to lay weights out in");
+}
+
 bool weights_bind(Weights *w, const ModelConfig *c, BlockRange part, const BufferHost *host, const LoadProgress *progress, Error *err) {
     int64_t done = 0, total = weights_bytes(w, c, part);
-    for (size_t i = 0; i < w->n_found; i++) {
+    Arena *scratch = arena_create();
+    uint8_t *piece = NULL;
+    bool ok = true;
+    for (size_t i = 0; i < w->n_found && ok; i++) {
         const GgufTensor *t = w->found[i].tensor;
         if (!part_uses(w, c, part, i)) continue;
         if (progress->show) progress->show(progress->context, done, total);
-        TRY(host->wrap(host->context, t->data, t->nbytes, &w->found[i].weight->buffer, err));
+        ok = bind_one(w->found[i].weight, t, host, scratch, &piece, err);
         done += (int64_t)t->nbytes;
     }
-    return true;
+    arena_destroy(scratch);
+    return ok;
 }
 
 static int64_t weight_nbytes(const Weight *w) {

@@ -1,16 +1,31 @@
 // layers: see layers.h.
 #include "nn/layers.h"
 
-// u8 [count, rows, blocks, block bytes]; axes of size 1 in front are dropped where want_axes is 3.
-static Tensor weight_bytes(const Layers *l, const Weight *w, int want_axes) {
-    int64_t blocks = w->cols / w->type->block_elements;
-    Dims d = dims(w->count, w->rows, blocks, w->type->block_bytes);
-    if (want_axes == 3) d = dims(w->count * w->rows, blocks, w->type->block_bytes);
-    return tensor_buffer(l->graph, w->buffer, DT_U8, 0, 0, d);
+// Bytes of [count, rows, blocks]; axes of size 1 in front are dropped where want_axes is 3.
+static Blocks weight_blocks(const Layers *l, const Weight *w, int want_axes) {
+    int64_t blocks = w->cols / w->type->block_elements, n = w->count * w->rows * blocks, total;
+    Dims d = want_axes == 3 ? dims(w->count * w->rows, blocks, w->type->block_bytes) : dims(w->count, w->rows, blocks, w->type->block_bytes);
+    if (!w->is_planar) return blocks_of(tensor_buffer(l->graph, w->buffer, DT_U8, 0, 0, d));
+    QuantPlane planes[QUANT_FIELDS_MAX];
+    Blocks b = {.graph = l->graph, .n = quant_planes(w->type, n, planes, &total)};
+    Tensor bytes = tensor_buffer(l->graph, w->buffer, DT_U8, 0, 0, dims(total));
+    for (int i = 0; i < b.n; i++) {
+        int64_t size = planes[i].end - planes[i].begin;
+        d.at[d.n - 1] = size;
+        b.field[i] = tensor_reshape(tensor_slice(bytes, 0, planes[i].offset, planes[i].offset + n * size), d);
+        b.begin[i + 1] = planes[i].end;
+    }
+    return b;
 }
 
-static Tensor meaning_of(const Layers *l, const Weight *w, Tensor bytes) {
-    return w->type->meaning(&l->tables, bytes);
+// Those of the matrices, or rows, that ids choose.
+static Blocks blocks_taken(Blocks b, Tensor ids) {
+    for (int i = 0; i < b.n; i++) b.field[i] = tensor_gather(b.field[i], ids);
+    return b;
+}
+
+static Tensor meaning_of(const Layers *l, const Weight *w, Blocks blocks) {
+    return w->type->meaning(&l->tables, blocks);
 }
 
 // Largest |x| along the last axis. Of bits, not of numbers: those of floats without a sign are in the same order, and
@@ -56,11 +71,15 @@ static Tensor operand(const Layers *l, Input in, const QuantType *type) {
     Dims tail = {.n = 2 + type->unit.n, .at = {1, k / type->block_elements}};
     for (int i = 0; i < type->unit.n; i++) tail.at[2 + i] = type->unit.at[i];
     if (l->is_exact || quant_is_plain(type) || k % ACTIVATION_BLOCK) return quant_split(rows_taken(x, in.rows), tail);
-    Rounded r = layers_round(x, ACTIVATION_BLOCK);
-    Tensor p = quant_split(quant_join(tensor_cast(rows_taken(tensor_contiguous(r.p), in.rows), DT_F32), 2), tail);
+    // Row by row, whatever axes stand before: products that read the same rows in different shapes share their rounding.
+    Dims shape = tensor_dims(x), rounded;
+    Rounded r = layers_round(tensor_reshape(x, dims(tensor_count(x) / k, k)), ACTIVATION_BLOCK);
+    shape.at[shape.n - 1] = k / ACTIVATION_BLOCK, rounded = shape, rounded.at[rounded.n++] = ACTIVATION_BLOCK;
+    Tensor p = tensor_reshape(tensor_contiguous(r.p), rounded), s = tensor_reshape(r.s, shape);
+    p = quant_split(quant_join(tensor_cast(rows_taken(p, in.rows), DT_F32), 2), tail);
+    s = rows_taken(s, in.rows);
     int axes;
     int64_t suffix = shared_suffix(type, &axes);
-    Tensor s = rows_taken(r.s, in.rows);
     if (suffix < ACTIVATION_BLOCK) {
         Dims wide = tensor_dims(s);
         wide.at[wide.n++] = ACTIVATION_BLOCK / suffix;
@@ -115,28 +134,28 @@ Input input_rows(Input in, Tensor rows) { return (Input){in.x, in.scale, rows}; 
 // ---------------------------------------------------------------- layers
 
 Tensor layers_vector(const Layers *l, const Weight *w) {
-    return tensor_reshape(meaning_of(l, w, weight_bytes(l, w, 3)), dims(w->cols));
+    return tensor_reshape(meaning_of(l, w, weight_blocks(l, w, 3)), dims(w->cols));
 }
 
 Tensor layers_embedding(const Layers *l, const Weight *w, Tensor ids) {
-    Tensor rows = tensor_gather(weight_bytes(l, w, 3), ids);
+    Blocks rows = blocks_taken(weight_blocks(l, w, 3), ids);
     return tensor_reshape(meaning_of(l, w, rows), dims(tensor_count(ids), w->cols));
 }
 
 Tensor layers_linear(const Layers *l, Input in, const Weight *w) {
-    return product(l, meaning_of(l, w, weight_bytes(l, w, 3)), in, w->type);
+    return product(l, meaning_of(l, w, weight_blocks(l, w, 3)), in, w->type);
 }
 
 Tensor layers_heads(const Layers *l, Input in, const Weight *w) {
-    return product(l, meaning_of(l, w, weight_bytes(l, w, 4)), in, w->type);
+    return product(l, meaning_of(l, w, weight_blocks(l, w, 4)), in, w->type);
 }
 
 Tensor layers_chosen(const Layers *l, Input in, const Weight *w, Tensor ids) {
-    return product(l, meaning_of(l, w, tensor_gather(weight_bytes(l, w, 4), ids)), in, w->type);
+    return product(l, meaning_of(l, w, blocks_taken(weight_blocks(l, w, 4), ids)), in, w->type);
 }
 
 Tensor layers_grouped(const Layers *l, Input in, const Weight *w, Tensor ids) {
-    Tensor matrices = meaning_of(l, w, tensor_gather(weight_bytes(l, w, 4), ids));
+    Tensor matrices = meaning_of(l, w, blocks_taken(weight_blocks(l, w, 4), ids));
     return product(l, tensor_unsqueeze(matrices, 1), in, w->type);
 }
 

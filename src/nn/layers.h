@@ -17,6 +17,7 @@ typedef struct Weight {
     const QuantType *type;         // NULL: the model has no such weight
     int64_t buffer;                // engine's id of the bytes
     int64_t count, rows, cols;     // [count, rows, cols]; count 1: a matrix; rows 1 too: a vector
+    bool is_planar;                // the buffer holds planes (quant_planes), not blocks
 } Weight;
 
 typedef struct Layers {

@@ -9,8 +9,9 @@ enum { QUANT_ROWS_MAX = 64 };
 #define AT(...) \
     (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ }
 static QuantType rows[QUANT_ROWS_MAX] = {
-#define QUANT(number, name, elements, nbytes, unit, meaning, scale, at) \
-    {number, #name, elements, nbytes, unit, meaning, DT_##scale, at},
+#define FIELDS AT
+#define QUANT(number, name, elements, nbytes, unit, meaning, scale, at, fields) \
+    {number, #name, elements, nbytes, unit, meaning, DT_##scale, at, fields},
 #include "nn/quant.def"
 #undef QUANT
 };
@@ -20,6 +21,7 @@ static int n_rows = 0
     ;
 #undef QUANT
 #undef UNIT
+#undef FIELDS
 #undef AT
 
 const QuantType *quant_find(uint32_t number) {
@@ -38,7 +40,9 @@ static bool row_is_consistent(const QuantType *t) {
     for (int i = 0; i < t->n_scales && t->scale_type != DT_VOID; i++)
         if (t->scale_at[i] < 0 || t->scale_at[i] + dtype_bytes(t->scale_type) > t->block_bytes)
             return false;
-    return true;
+    for (int i = 0; i < t->n_fields; i++)
+        if (i ? t->field_at[i] <= t->field_at[i - 1] || t->field_at[i] >= t->block_bytes : t->field_at[i] != 0) return false;
+    return t->n_fields <= QUANT_FIELDS_MAX;
 }
 
 bool quant_register(const QuantType *type) {
@@ -81,10 +85,45 @@ int64_t quant_find_bad_block(const QuantType *type, const uint8_t *blocks, uint6
     return -1;
 }
 
+// ---------------------------------------------------------------- planes
+
+enum { PLANE_ALIGNMENT = 64 };
+
+int quant_planes(const QuantType *type, int64_t n_blocks, QuantPlane *planes, int64_t *total) {
+    int n = type->n_fields ? type->n_fields : 1;
+    *total = 0;
+    for (int i = 0; i < n; i++) {
+        int begin = type->n_fields ? type->field_at[i] : 0, end = i + 1 < n ? type->field_at[i + 1] : type->block_bytes;
+        planes[i] = (QuantPlane){begin, end, *total};
+        *total += (n_blocks * (end - begin) + PLANE_ALIGNMENT - 1) / PLANE_ALIGNMENT * PLANE_ALIGNMENT;
+    }
+    return n;
+}
+
+void quant_plane_gather(const QuantType *type, const QuantPlane *plane, const uint8_t *blocks, int64_t n, uint8_t *out) {
+    size_t nbytes = (size_t)(plane->end - plane->begin);
+    const uint8_t *from = blocks + plane->begin;
+    for (int64_t i = 0; i < n; i++, from += type->block_bytes, out += nbytes) memcpy(out, from, nbytes);
+}
+
 // ---------------------------------------------------------------- pieces
 
-Tensor quant_bytes(Tensor blocks, int begin, int end) {
-    return tensor_slice(blocks, -1, begin, end);
+Blocks blocks_of(Tensor bytes) {
+    Blocks blocks = {.graph = bytes->graph, .n = 1, .field = {bytes}};
+    blocks.begin[1] = uop_is_poison(bytes) ? 0 : (int)tensor_size(bytes, -1);
+    return blocks;
+}
+
+Tensor quant_part(Blocks blocks, int begin, int end) {
+    int i = 0;
+    if (uop_is_poison(blocks.field[0])) return blocks.field[0];
+    while (i < blocks.n - 1 && begin >= blocks.begin[i + 1]) i++;
+    if (end > blocks.begin[i + 1]) return uop_poison(blocks.graph, "quant: bytes %d to %d cross a field's edge", begin, end);
+    return quant_bytes(blocks.field[i], begin - blocks.begin[i], end - blocks.begin[i]);
+}
+
+Tensor quant_bytes(Tensor bytes, int begin, int end) {
+    return tensor_slice(bytes, -1, begin, end);
 }
 
 Tensor quant_split(Tensor x, Dims tail) {
@@ -103,10 +142,10 @@ Tensor quant_join(Tensor x, int n) {
     return tensor_reshape(x, d);
 }
 
-Tensor quant_half(Tensor blocks, int at, int n_axes) {
+Tensor quant_half(Blocks blocks, int at, int n_axes) {
     Dims ones = {.n = n_axes};
     for (int i = 0; i < n_axes; i++) ones.at[i] = 1;
-    return quant_split(tensor_cast(tensor_bitcast(quant_bytes(blocks, at, at + 2), DT_F16), DT_F32),
+    return quant_split(tensor_cast(tensor_bitcast(quant_part(blocks, at, at + 2), DT_F16), DT_F32),
                        ones);
 }
 

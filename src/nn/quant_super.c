@@ -21,12 +21,12 @@ static Tensor quarters(Tensor bytes) {
 static Tensor by_group(Tensor x) { return quant_split(x, dims(2, 4, 2, 1)); }
 
 // {16 × (scale | minimum << 4), 64 bytes of two-bit q, d, dmin}: d · scale · q − dmin · minimum.
-Tensor meaning_q2_k(const QuantTables *tables, Tensor blocks) {
+Tensor meaning_q2_k(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    Tensor packed = quant_bytes(blocks, 0, 16);
+    Tensor packed = quant_part(blocks, 0, 16);
     Tensor scale = by_group(as_float(mask(packed, 15))),
            minimum = by_group(as_float(down(packed, 4)));
-    Tensor q = as_float(quarters(quant_bytes(blocks, 16, 80)));
+    Tensor q = as_float(quarters(quant_part(blocks, 16, 80)));
     Tensor low = tensor_mul(quant_half(blocks, 82, 4), minimum);
     return tensor_sub(tensor_mul(tensor_mul(quant_half(blocks, 80, 4), scale), q), low);
 }
@@ -44,14 +44,14 @@ static Tensor scales_q3_k(Tensor bytes) {
 
 // {32 bytes of high bits, 64 bytes of two-bit fields, 12 bytes of scales, d}: d · (scale − 32) · (q − 4), where the
 // high bit of element (n, j, h, l) is bit 4n + j of byte 16h + l.
-Tensor meaning_q3_k(const QuantTables *tables, Tensor blocks) {
+Tensor meaning_q3_k(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    Graph *g = blocks->graph;
+    Graph *g = blocks.graph;
     Tensor places = tensor_reshape(quant_ladder(g, DT_U8, 8, 1, 0), dims(2, 4, 1, 1));
-    Tensor high = quant_field(quant_split(quant_bytes(blocks, 0, 32), dims(1, 1, 2, 16)), places,
+    Tensor high = quant_field(quant_split(quant_part(blocks, 0, 32), dims(1, 1, 2, 16)), places,
                               1);
-    Tensor q = either(quarters(quant_bytes(blocks, 32, 96)), up(high, 2));
-    Tensor scale = tensor_add_const(as_float(by_group(scales_q3_k(quant_bytes(blocks, 96, 108)))),
+    Tensor q = either(quarters(quant_part(blocks, 32, 96)), up(high, 2));
+    Tensor scale = tensor_add_const(as_float(by_group(scales_q3_k(quant_part(blocks, 96, 108)))),
                                     -32);
     return tensor_mul(tensor_mul(quant_half(blocks, 108, 4), scale),
                       tensor_add_const(as_float(q), -4));
@@ -78,36 +78,36 @@ static Tensor nibbles_of_pairs(Tensor bytes) {
 }
 
 // d · scale · q − dmin · minimum, for {d, dmin, 12 bytes of scales, …} and q u8 [..., 8, 32].
-static Tensor scaled_with_minimum(Tensor blocks, Tensor q) {
-    Tensor packed = quant_bytes(blocks, 4, 16);
+static Tensor scaled_with_minimum(Blocks blocks, Tensor q) {
+    Tensor packed = quant_part(blocks, 4, 16);
     Tensor scale = as_float(six_bits(packed, 0)), minimum = as_float(six_bits(packed, 4));
     Tensor low = tensor_mul(quant_half(blocks, 2, 2), minimum);
     return tensor_sub(tensor_mul(tensor_mul(quant_half(blocks, 0, 2), scale), as_float(q)), low);
 }
 
-Tensor meaning_q4_k(const QuantTables *tables, Tensor blocks) {
+Tensor meaning_q4_k(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    return scaled_with_minimum(blocks, nibbles_of_pairs(quant_bytes(blocks, 16, 144)));
+    return scaled_with_minimum(blocks, nibbles_of_pairs(quant_part(blocks, 16, 144)));
 }
 
 // As Q4_K, with a fifth bit: of element (s, l) bit s of byte l among the 32 behind the scales.
-Tensor meaning_q5_k(const QuantTables *tables, Tensor blocks) {
+Tensor meaning_q5_k(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    Tensor bytes = tensor_unsqueeze(quant_bytes(blocks, 16, 48), -2); // [..., 1, 32]
-    Tensor fifth = up(quant_field(bytes, quant_ladder(blocks->graph, DT_U8, 8, 1, 1), 1), 4);
+    Tensor bytes = tensor_unsqueeze(quant_part(blocks, 16, 48), -2); // [..., 1, 32]
+    Tensor fifth = up(quant_field(bytes, quant_ladder(blocks.graph, DT_U8, 8, 1, 1), 1), 4);
     return scaled_with_minimum(blocks,
-                               either(nibbles_of_pairs(quant_bytes(blocks, 48, 176)), fifth));
+                               either(nibbles_of_pairs(quant_part(blocks, 48, 176)), fifth));
 }
 
 // {128 bytes of low nibbles, 64 bytes of upper two bits, 16 scales: i8, d}: d · scale · (q − 32). Low nibbles of
 // element (n, 2a + b, x) of [2, 4, 32] lie in byte 64n + 32b + x at bit 4a.
-Tensor meaning_q6_k(const QuantTables *tables, Tensor blocks) {
+Tensor meaning_q6_k(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    Tensor low = quant_split(quant_bytes(blocks, 0, 128), dims(2, 1, 2, 32));
-    low = quant_field(low, quant_ladder(blocks->graph, DT_U8, 2, 4, 2), 4); // [..., 2, 2, 2, 32]
+    Tensor low = quant_split(quant_part(blocks, 0, 128), dims(2, 1, 2, 32));
+    low = quant_field(low, quant_ladder(blocks.graph, DT_U8, 2, 4, 2), 4); // [..., 2, 2, 2, 32]
     low = quant_split(quant_join(low, 4), dims(2, 4, 2, 16));
-    Tensor q = either(low, up(quarters(quant_bytes(blocks, 128, 192)), 4));
-    Tensor scale = by_group(as_float(tensor_bitcast(quant_bytes(blocks, 192, 208), DT_I8)));
+    Tensor q = either(low, up(quarters(quant_part(blocks, 128, 192)), 4));
+    Tensor scale = by_group(as_float(tensor_bitcast(quant_part(blocks, 192, 208), DT_I8)));
     return tensor_mul(tensor_mul(quant_half(blocks, 208, 4), scale),
                       tensor_add_const(as_float(q), -32));
 }

@@ -16,13 +16,13 @@ static inline Tensor invented_group(Tensor bytes, int shift, int bits) {
     return quant_split(tensor_cast(field, DT_F32), dims(3, 1));
 }
 
-static inline Tensor meaning_i5(const QuantTables *tables, Tensor blocks) {
+static inline Tensor meaning_i5(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    Graph *g = blocks->graph;
-    Tensor packed = quant_bytes(blocks, 4, 7);
-    Tensor low = quant_field(tensor_unsqueeze(quant_bytes(blocks, 8, 32), -2),
+    Graph *g = blocks.graph;
+    Tensor packed = quant_part(blocks, 4, 7);
+    Tensor low = quant_field(tensor_unsqueeze(quant_part(blocks, 8, 32), -2),
                              quant_ladder(g, DT_U8, 2, 4, 1), 4);
-    Tensor high = quant_field(tensor_unsqueeze(quant_bytes(blocks, 32, 38), -1),
+    Tensor high = quant_field(tensor_unsqueeze(quant_part(blocks, 32, 38), -1),
                               quant_ladder(g, DT_U8, 8, 1, 0), 1);
     Tensor q = tensor_binary(OP_OR, quant_join(low, 2),
                              tensor_binary_const(OP_SHL, quant_join(high, 2), 4));
@@ -35,9 +35,9 @@ static inline Tensor meaning_i5(const QuantTables *tables, Tensor blocks) {
 static const int8_t invented_book[8] = {-101, -60, -31, -9, 7, 28, 64, 117};
 
 // Code c of 8 lies at bit 3c of a little-endian group of 3 bytes.
-static inline Tensor meaning_i3(const QuantTables *tables, Tensor blocks) {
-    Graph *g = blocks->graph;
-    Tensor bytes = tensor_cast(quant_split(quant_bytes(blocks, 2, 26), dims(8, 3)), DT_U32);
+static inline Tensor meaning_i3(const QuantTables *tables, Blocks blocks) {
+    Graph *g = blocks.graph;
+    Tensor bytes = tensor_cast(quant_split(quant_part(blocks, 2, 26), dims(8, 3)), DT_U32);
     Tensor word = tensor_slice(bytes, -1, 0, 1);
     word = tensor_binary(OP_OR, word,
                          tensor_binary_const(OP_SHL, tensor_slice(bytes, -1, 1, 2), 8));
@@ -50,7 +50,7 @@ static inline Tensor meaning_i3(const QuantTables *tables, Tensor blocks) {
 }
 
 static inline bool invented_register(void) {
-    QuantType i5 = {INVENTED_I5, "I5", 48, 40, dims(3, 16), meaning_i5, DT_F16, 2, {0, 2}};
-    QuantType i3 = {INVENTED_I3, "I3", 64, 26, dims(2, 32), meaning_i3, DT_F16, 1, {0}};
+    QuantType i5 = {INVENTED_I5, "I5", 48, 40, dims(3, 16), meaning_i5, DT_F16, 2, {0, 2}, 4, {0, 4, 8, 32}};
+    QuantType i3 = {INVENTED_I3, "I3", 64, 26, dims(2, 32), meaning_i3, DT_F16, 1, {0}, 2, {0, 2}};
     return quant_register(&i5) && quant_register(&i3);
 }

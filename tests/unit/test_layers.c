@@ -92,14 +92,14 @@ static uint8_t *noise_blocks(Arena *arena, const QuantType *t, int64_t n) {
 static const Number *weight_values(Bench *b, const Weight *w) {
     int64_t blocks = w->count * w->rows * w->cols / w->type->block_elements;
     Tensor bytes = tensor_buffer(b->g, w->buffer, DT_U8, 0, 0, dims(blocks, w->type->block_bytes));
-    return values(b, w->type->meaning(&b->layers.tables, bytes), w->count * w->rows * w->cols);
+    return values(b, w->type->meaning(&b->layers.tables, blocks_of(bytes)), w->count * w->rows * w->cols);
 }
 
 static Weight noise_weight(Bench *b, const QuantType *t, int64_t count, int64_t rows,
                            int64_t cols) {
     int64_t blocks = count * rows * cols / t->block_elements;
     int64_t id = bench_id(b, noise_blocks(b->arena, t, blocks), (size_t)(blocks * t->block_bytes));
-    return (Weight){t, id, count, rows, cols};
+    return (Weight){.type = t, .buffer = id, .count = count, .rows = rows, .cols = cols};
 }
 
 // ---------------------------------------------------------------- rounding
@@ -477,10 +477,56 @@ static void f16_weights_take_large_activations(void **state) {
         float x[COLS];
         for (int i = 0; i < ROWS * COLS; i++) halves[i] = 0x5640; // 100
         for (int i = 0; i < COLS; i++) x[i] = 1e4f;
-        Weight w = {quant_find(1), bench_id(&b, halves, sizeof halves), 1, ROWS, COLS};
+        Weight w = {.type = quant_find(1), .buffer = bench_id(&b, halves, sizeof halves), .count = 1, .rows = ROWS, .cols = COLS};
         const Number *got = values(
             &b, layers_linear(&b.layers, input_of(floats(&b, x, dims(1, COLS))), &w), ROWS);
         for (int r = 0; r < ROWS; r++) near(got[r].f, 100.0 * 1e4 * COLS, 1e8, "f16 sum");
+        bench_free(&b);
+    }
+}
+
+// The same weight with its fields in planes.
+static Weight in_planes(Bench *b, const Weight *w) {
+    QuantPlane planes[QUANT_FIELDS_MAX];
+    int64_t total, n = w->count * w->rows * w->cols / w->type->block_elements;
+    const uint8_t *blocks = bare_address(b->h, w->buffer);
+    int n_planes = quant_planes(w->type, n, planes, &total), end = 0;
+    uint8_t *out = arena_new(b->arena, (size_t)total);
+    memset(out, 0xAA, (size_t)total);
+    for (int i = 0; i < n_planes; i++) {
+        assert_int_equal(planes[i].begin, end);
+        assert_int_equal(planes[i].offset % 16, 0);
+        quant_plane_gather(w->type, &planes[i], blocks, n, out + planes[i].offset);
+        end = planes[i].end;
+    }
+    assert_int_equal(end, w->type->block_bytes);
+    Weight planar = *w;
+    planar.buffer = bench_id(b, out, (size_t)total), planar.is_planar = true;
+    return planar;
+}
+
+static void same_values(Bench *b, Tensor got, Tensor want, int64_t n, const QuantType *t) {
+    const Number *g = values(b, got, n), *w = values(b, want, n);
+    for (int64_t i = 0; i < n; i++)
+        if (g[i].f != w[i].f) fail_msg("%s: element %d is %g in planes, %g in blocks", t->name, (int)i, g[i].f, w[i].f);
+}
+
+static void planes_mean_what_blocks_mean(void **state) {
+    (void)state;
+    enum { COUNT = 3, ROWS = 5, M = 2, N = 2 };
+    for (int i = 0; i < quant_count(); i++) {
+        const QuantType *t = quant_at(i);
+        int64_t k = 3 * t->block_elements;
+        Bench b = bench_new(i % 2);
+        Weight one = noise_weight(&b, t, 1, ROWS, k), many = noise_weight(&b, t, COUNT, ROWS, k);
+        Weight one_apart = in_planes(&b, &one), many_apart = in_planes(&b, &many);
+        int32_t ids[] = {2, 0, 1, 2};
+        Tensor x = floats(&b, noise_floats(b.arena, M * N * k), dims(M, N, k)), chosen = ints(&b, ids, 0, COUNT - 1, dims(M, N));
+        Input flat = input_of(tensor_reshape(x, dims(M * N, k))), each = input_of(x);
+        same_values(&b, layers_linear(&b.layers, flat, &one_apart), layers_linear(&b.layers, flat, &one), M * N * ROWS, t);
+        same_values(&b, layers_chosen(&b.layers, each, &many_apart, chosen), layers_chosen(&b.layers, each, &many, chosen), M * N * ROWS, t);
+        Tensor rows = ints(&b, ids, 0, ROWS - 1, dims(M * N));
+        same_values(&b, layers_embedding(&b.layers, &one_apart, rows), layers_embedding(&b.layers, &one, rows), M * N * k, t);
         bench_free(&b);
     }
 }
@@ -680,6 +726,7 @@ int main(void) {
         cmocka_unit_test(rounding),
         cmocka_unit_test(f16_weights_take_large_activations),
         cmocka_unit_test(products),
+        cmocka_unit_test(planes_mean_what_blocks_mean),
         cmocka_unit_test(rounding_is_shared),
         cmocka_unit_test(embedding_norm_and_activations),
         cmocka_unit_test(rope_layouts),

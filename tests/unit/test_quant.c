@@ -44,7 +44,7 @@ static EvalTensor dequantised(Arena *arena, const QuantType *t, const void *bloc
     Bench bench = {.blocks = blocks};
     Graph *g = graph_create(arena);
     Tensor bytes = tensor_buffer(g, BLOCKS_BUFFER, DT_U8, 0, 0, dims(n, t->block_bytes));
-    Tensor y = t->meaning(&(QuantTables){bench_table, &bench}, bytes);
+    Tensor y = t->meaning(&(QuantTables){bench_table, &bench}, blocks_of(bytes));
     EvalTensor out;
     Error err = {0};
     if (uop_is_poison(y)) fail_msg("%s: %s", t->name, y->message);
@@ -154,10 +154,10 @@ static void test_bad_scales(void **state) {
 }
 
 // 4 elements in a byte each, one u8 scale in front: value = scale · q.
-static Tensor meaning_invented(const QuantTables *tables, Tensor blocks) {
+static Tensor meaning_invented(const QuantTables *tables, Blocks blocks) {
     (void)tables;
-    return tensor_mul(tensor_cast(quant_bytes(blocks, 0, 1), DT_F32),
-                      tensor_cast(tensor_bitcast(quant_bytes(blocks, 1, 5), DT_I8), DT_F32));
+    return tensor_mul(tensor_cast(quant_part(blocks, 0, 1), DT_F32),
+                      tensor_cast(tensor_bitcast(quant_part(blocks, 1, 5), DT_I8), DT_F32));
 }
 
 static void test_register(void **state) {
@@ -173,7 +173,9 @@ static void test_register(void **state) {
     assert_false(quant_register(&t));
     t.unit = dims(2, 2), t.scale_type = DT_F16, t.n_scales = 1, t.scale_at[0] = 4;
     assert_false(quant_register(&t));
-    t.unit = dims(4), t.scale_type = DT_VOID;
+    t.unit = dims(4), t.scale_type = DT_VOID, t.n_fields = 2, t.field_at[1] = 5;
+    assert_false(quant_register(&t));
+    t.field_at[1] = 1;
     assert_true(quant_register(&t));
     assert_true(quant_register(&t));
     assert_int_equal(quant_count(), before + 1);
