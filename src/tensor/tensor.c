@@ -37,15 +37,19 @@ static Tensor moved(Op op, Tensor x, const int64_t *arg, int n) {
 
 // ---------------------------------------------------------------- movement
 
+static bool has_shape(Tensor x, Dims shape) {
+    return shape.n == x->ndim && (shape.n == 0 || !memcmp(shape.at, x->shape, (size_t)shape.n * sizeof *shape.at));
+}
+
 Tensor tensor_reshape(Tensor x, Dims shape) {
     if (uop_is_poison(x)) return x;
     int64_t known = 1;
     for (int i = 0; i < shape.n; i++) if (shape.at[i] >= 0) known *= shape.at[i];
     for (int i = 0; i < shape.n; i++)
         if (shape.at[i] < 0) shape.at[i] = known ? tensor_count(x) / known : 0;
-    if (shape.n == x->ndim && (shape.n == 0 || !memcmp(shape.at, x->shape, (size_t)shape.n * sizeof *shape.at))) return x;
-    if (x->op == OP_RESHAPE) x = x->src[0];
-    return moved(OP_RESHAPE, x, shape.at, shape.n);
+    if (has_shape(x, shape)) return x;
+    if (x->op == OP_RESHAPE) x = x->src[0];   // its own shape does not matter any more, and this may be the one before it
+    return has_shape(x, shape) ? x : moved(OP_RESHAPE, x, shape.at, shape.n);
 }
 
 Tensor tensor_expand(Tensor x, Dims shape) {
