@@ -8,15 +8,18 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "codegen/codegen.h"
 #include "ir/rewrite.h"
 
 enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4 };
 
-typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads; } Spread;
+// parts: what each thread has of folds that are brought together already.
+typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads; UOpMap parts; } Spread;
 
-// How one store is shared: `lanes` neighbouring threads compute the folds of one element together.
-typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; } Plan;
+// How one store is shared: `lanes` neighbouring threads compute the folds together, of one element; or, is_common, of all the
+// elements that they store, one each: folds that do not change along the innermost loops.
+typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; bool is_common; } Plan;
 
 static UOp *number(UOp *like, int64_t value) { return uop_int(like->graph, DT_I32, value); }
 static UOp *quotient(UOp *u, int64_t by) { return by == 1 ? u : uop_binary(OP_IDIV, u, number(u, by)); }
@@ -191,7 +194,7 @@ static double trips_of(UOp *const *ranges, int n) {
 
 // The folds worth sharing: the outermost with enough steps.
 static void find_folds(Spread *x, UOp *u, UOpMap *seen, Plan *plan) {
-    if (uop_map_get(seen, u)) return;
+    if (uop_map_get(seen, u) || uop_map_get(&x->parts, u)) return;
     uop_map_put(seen, u, u);
     if (u->op == OP_FOLD && trips_of(u->src + 1, u->n_src - 1) >= LEAST_TRIPS && u->n_src <= MAX_LOOPS) {
         if (plan->n_folds < MAX_FOLDS) plan->fold[plan->n_folds++] = u;
@@ -245,6 +248,20 @@ static int64_t lanes_for(double trips, int64_t most) {
     return n % lanes && n < FEW_TURNS * lanes && even >= LEAST_TRIPS && even < lanes ? even : lanes;
 }
 
+// Elements along the innermost loops, as far as no fold changes with them; powers of two, so that neighbouring threads take
+// neighbouring elements of the same folds.
+static int64_t common_elements(Spread *x, const UOp *store, const Plan *plan) {
+    RangeSets sets = range_sets(x->arena, store->src[1]);
+    int64_t n = 1;
+    for (int i = store->n_src; i-- > 2;) {
+        UOp *range = store->src[i];
+        if (!range_is_static(range) || power_from(range_size(range)) != range_size(range)) return n;
+        for (int f = 0; f < plan->n_folds; f++) if (range_sets_depends(&sets, plan->fold[f], range)) return n;
+        n *= range_size(range);
+    }
+    return n;
+}
+
 static Plan plan_store(Spread *x, UOp *store, int64_t most) {
     Plan plan = {.lanes = 1};
     UOpMap seen;
@@ -256,6 +273,11 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
         if (own > trips) trips = own;
     }
     if (plan.n_folds == 0) return plan;
+    int64_t common = common_elements(x, store, &plan), at_once = x->target->shuffle_threads < most ? x->target->shuffle_threads : most;
+    if (common >= LEAST_TRIPS && at_once > 1) {
+        plan.lanes = lanes_for(trips, common < at_once ? common : at_once), plan.is_common = true;
+        return plan;
+    }
     if (folds_lie_nearer(x, store, &plan)) {
         plan.lanes = lanes_for(trips, most < WARP ? most : WARP);
         while (plan.lanes >= WARP && 2 * plan.lanes <= most && elements * (double)plan.lanes * 2 <= (double)most &&
@@ -269,7 +291,8 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
 
 // Threads that have something to do.
 static int64_t threads_wanted(Spread *x, UOp *store, int64_t most) {
-    double n = (double)plan_store(x, store, most).lanes * trips_of(store->src + 2, store->n_src - 2);
+    Plan plan = plan_store(x, store, most);
+    double elements = trips_of(store->src + 2, store->n_src - 2), n = plan.is_common ? elements : (double)plan.lanes * elements;
     return n >= (double)most ? most : power_from((int64_t)n);
 }
 
@@ -285,9 +308,67 @@ static UOp *rebuilt(UOp *store, const Split *s, UOp *value, UOp *single) {
 
 static bool needs_barriers(const Spread *x, int64_t lanes) { return lanes > x->target->shuffle_threads; }
 
+static bool holds(Spread *x, UOp *root, const UOp *u) {
+    UOpList order = uop_toposort_value(x->arena, root);
+    for (size_t k = 0; k < order.len; k++) if (order.at[k] == u) return true;
+    return false;
+}
+
+// Folds brought together before the rest of the value is shared out.
+static UOp *folds_together(Spread *x, UOp *value, UOp *const *folds, int n, int64_t lanes) {
+    UOp **to = arena_new(x->arena, (size_t)(n + 1) * sizeof *to);
+    for (int i = 0; i < n; i++) {
+        to[i] = spread_fold(x, folds[i], lanes);
+        uop_map_put(&x->parts, to[i], folds[i]);
+        if (folds[i]->dtype != DT_F16 && folds[i]->dtype != DT_BF16) to[i] = across(x, (Monoid)folds[i]->arg[0], to[i], lanes);
+    }
+    return uop_substitute(value, folds, to, n);
+}
+
+// Whether nothing that u depends on changes inside `outer`.
+static bool stands_still_in(Spread *x, UOp *u, UOp *outer) {
+    UOpList own = uop_free_ranges(x->arena, u), free = uop_free_ranges(x->arena, outer);
+    for (size_t i = 0; i < own.len; i++) {
+        bool is_free = false;
+        for (size_t k = 0; k < free.len; k++) is_free |= free.at[k] == own.at[i];
+        if (!is_free) return false;
+    }
+    return true;
+}
+
+// Folds inside those of the plan that do not change with them: each thread would run through all of their steps. Those that
+// stand in another such fold are part of it.
+static UOp *inner_folds_together(Spread *x, UOp *value, const Plan *plan) {
+    VEC(UOp *) inner = {0};
+    for (int f = 0; f < plan->n_folds; f++) {
+        UOpList order = uop_toposort_value(x->arena, plan->fold[f]->src[0]);
+        for (size_t k = order.len; k-- > 0;) {   // outer ones first
+            UOp *u = order.at[k];
+            bool is_inner = u->op == OP_FOLD && u->n_src <= MAX_LOOPS && trips_of(u->src + 1, u->n_src - 1) >= LEAST_TRIPS &&
+                            stands_still_in(x, u, plan->fold[f]);
+            for (size_t i = 0; i < inner.len && is_inner; i++) is_inner = !holds(x, inner.at[i], u);
+            if (is_inner) vec_push(x->arena, &inner, u);
+        }
+    }
+    return inner.len ? folds_together(x, value, inner.at, (int)inner.len, plan->lanes) : value;
+}
+
 static UOp *spread_store(Spread *x, UOp *store) {
     Plan plan = plan_store(x, store, x->threads);
     UOp *value = store->src[1], *to[MAX_FOLDS];
+    if (plan.lanes > 1 && plan.lanes <= x->target->shuffle_threads) {
+        value = inner_folds_together(x, value, &plan);
+        store = uop_store(store->src[0], value, store->src + 2, store->n_src - 2);
+        Plan now = {.lanes = plan.lanes, .is_common = plan.is_common};   // neighbours stay neighbours
+        UOpMap seen;
+        uop_map_init(&seen, x->arena);
+        find_folds(x, value, &seen, &now);
+        plan = now;
+    }
+    if (plan.is_common) {
+        value = folds_together(x, value, plan.fold, plan.n_folds, plan.lanes);
+        plan = (Plan){.lanes = 1};
+    }
     Split s;
     for (;;) {
         s = split_loops(store->src + 2, store->n_src - 2, quotient(x->thread, plan.lanes), x->threads / plan.lanes, RANGE_LOOP);
@@ -338,6 +419,7 @@ static void touch(Touched *t, const UOpList *order) {
 UOp *spread_threads(UOp *sink, const Target *target) {
     if (target->group_threads <= 1) return sink;
     Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .threads = 1};
+    uop_map_init(&x.parts, x.arena);
     for (int i = 0; i < sink->n_src; i++) {
         int64_t wanted = threads_wanted(&x, sink->src[i], target->group_threads);
         if (wanted > x.threads) x.threads = wanted;

@@ -38,6 +38,8 @@ bool schedule_kernels(Schedule *s, KernelList *out, Error *err) {
     }
     *out = schedule_fuse(s);
     TRY(check_kernels(out, "fuse", err));
+    schedule_forward(s, out);
+    TRY(check_kernels(out, "forward", err));
     *out = schedule_sections(s, *out);
     TRY(check_kernels(out, "sections", err));
     schedule_interleave(s, out);

@@ -57,6 +57,9 @@ void schedule_ragged(Schedule *s);
 // fuse.c: items become kernels: which loops are tiles, which items share them.
 KernelList schedule_fuse(Schedule *s);
 
+// forward.c: statements that need not wait for an earlier one of their kernel.
+void schedule_forward(Schedule *s, KernelList *kernels);
+
 // sections.c: kernels that do not wait for each other become one.
 KernelList schedule_sections(Schedule *s, KernelList kernels);
 
