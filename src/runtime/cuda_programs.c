@@ -20,10 +20,13 @@ void cuda_programs_open(CudaPrograms *p, Arena *arena, const CudaApi *api, const
     int32_t major = 0, minor = 0;
     *p = (CudaPrograms){.api = api};
     if (api->nvrtcVersion(&major, &minor) != CUDA_SUCCESS) major = minor = 0;
-    // Nothing is contracted, denormal numbers stay, divisions and roots are rounded right.
+    // Nothing is contracted, denormal numbers stay. Divisions and roots are off by two units in the last place at most: right ones
+    // have branches, behind which loads of weights would wait.
     p->options[p->n_options++] = arena_printf(arena, "--gpu-architecture=%s", architecture);
     p->options[p->n_options++] = "--std=c++17";
     p->options[p->n_options++] = "--fmad=false";
+    p->options[p->n_options++] = "--prec-div=false";
+    p->options[p->n_options++] = "--prec-sqrt=false";
     p->options[p->n_options++] = "--device-as-default-execution-space";
     p->options[p->n_options++] = "--disable-warnings";
     p->identity = arena_printf(arena, "%s\nNVRTC %d.%d\n", architecture, major, minor);
