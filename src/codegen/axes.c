@@ -238,7 +238,23 @@ static UOp *with_copies(UOp *store, int axis) {
     return axis ? split_store(store, axis, lanes_for(range_size(store->src[axis]), SHARED_COPIES), true) : store;
 }
 
+// The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then.
+static UOp *with_thread_tile(UOp *store) {
+    UOp *from[MAX_RANGES], *to[MAX_RANGES], *ranges[2 * MAX_RANGES];
+    int n = 0, n_own = 0;
+    for (int i = 2; i < store->n_src; i++) if (range_kind(store->src[i]) != RANGE_UNROLL) ranges[n++] = store->src[i];
+    for (int i = store->n_src; i-- > 2;) {
+        if (range_kind(store->src[i]) != RANGE_UNROLL) continue;
+        from[n_own] = store->src[i];
+        ranges[n++] = to[n_own++] = uop_range_const(store->graph, range_size(store->src[i]), RANGE_LANE);
+    }
+    if (!n_own) return NULL;
+    return uop_store(uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), ranges, n);
+}
+
 static UOp *plan_store(UOp *store) {
+    UOp *tiled = with_thread_tile(store);
+    if (tiled) return tiled;
     if (store->n_src == 2) return store;
     if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store));
     int last = store->n_src - 1;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "codegen/codegen.h"
+#include "codegen/thread_tile.h"
 #include "ir/rewrite.h"
 
 enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4 };
@@ -17,9 +18,9 @@ enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 
 // parts: what each thread has of folds that are brought together already.
 typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads; UOpMap parts; } Spread;
 
-// How one store is shared: `lanes` neighbouring threads compute the folds together, of one element; or, is_common, of all the
-// elements that they store, one each: folds that do not change along the innermost loops.
-typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; bool is_common; } Plan;
+// How one store is shared: `lanes` neighbouring threads compute the folds together: of the elements of a ThreadTile; or,
+// is_common, of all the elements that they store, one each: folds that do not change along the innermost loops.
+typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; bool is_common; ThreadTile tile; } Plan;
 
 static UOp *number(UOp *like, int64_t value) { return uop_int(like->graph, DT_I32, value); }
 static UOp *quotient(UOp *u, int64_t by) { return by == 1 ? u : uop_binary(OP_IDIV, u, number(u, by)); }
@@ -65,7 +66,7 @@ static Split split_loops(UOp *const *ranges, int n, UOp *at, int64_t threads, Ra
     for (int i = n; i-- > 0 && threads > 1;) {
         UOp *range = ranges[i];
         int64_t size = range_size(range);
-        if (is_guard(range)) continue;
+        if (is_guard(range) || range_kind(range) == RANGE_UNROLL) continue;
         if (range_is_static(range) && threads % size == 0) {
             split_add(&s, range, threads == size ? at : remainder_of(at, size), NULL);
             at = quotient(at, size), threads /= size;
@@ -262,12 +263,29 @@ static int64_t common_elements(Spread *x, const UOp *store, const Plan *plan) {
     return n;
 }
 
-static Plan plan_store(Spread *x, UOp *store, int64_t most) {
-    Plan plan = {.lanes = 1};
+static void find_folds_of(Spread *x, UOp *store, Plan *plan) {
     UOpMap seen;
-    double trips = 0, elements = trips_of(store->src + 2, store->n_src - 2);
     uop_map_init(&seen, x->arena);
-    find_folds(x, store->src[1], &seen, &plan);
+    plan->n_folds = 0;
+    find_folds(x, store->src[1], &seen, plan);
+}
+
+// Threads of a group, each with twice the registers that one of a full group has.
+static int64_t tile_threads(const Target *target) { return target->group_threads / 2; }
+
+// Where a thread has many elements that share what they read, threads share sums only as far as elements leave some idle.
+static int64_t lanes_of_tile(const Plan *plan, double elements, double trips, int64_t most) {
+    int64_t lanes = 1;
+    while (2 * lanes <= most && (double)(2 * lanes) * elements <= (double)most * (double)plan->tile.elements &&
+           trips / (double)(2 * lanes) >= LEAST_TRIPS && (int64_t)trips % (2 * lanes) == 0)
+        lanes *= 2;
+    return lanes;
+}
+
+static Plan plan_store(Spread *x, UOp *store, int64_t most) {
+    Plan plan = {.lanes = 1, .tile.elements = 1};
+    double trips = 0, elements = trips_of(store->src + 2, store->n_src - 2);
+    find_folds_of(x, store, &plan);
     for (int i = 0; i < plan.n_folds; i++) {
         double own = trips_of(plan.fold[i]->src + 1, plan.fold[i]->n_src - 1);
         if (own > trips) trips = own;
@@ -276,6 +294,12 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
     int64_t common = common_elements(x, store, &plan), at_once = x->target->shuffle_threads < most ? x->target->shuffle_threads : most;
     if (common >= LEAST_TRIPS && at_once > 1) {
         plan.lanes = lanes_for(trips, common < at_once ? common : at_once), plan.is_common = true;
+        return plan;
+    }
+    ThreadTile tile = thread_tile(x->arena, store, x->target->thread_elements);
+    if (tile.n > 1) {
+        plan.tile = tile;
+        plan.lanes = lanes_of_tile(&plan, elements, trips, tile_threads(x->target));
         return plan;
     }
     if (folds_lie_nearer(x, store, &plan)) {
@@ -289,14 +313,45 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
     return plan;
 }
 
-// Threads that have something to do.
-static int64_t threads_wanted(Spread *x, UOp *store, int64_t most) {
-    Plan plan = plan_store(x, store, most);
-    double elements = trips_of(store->src + 2, store->n_src - 2), n = plan.is_common ? elements : (double)plan.lanes * elements;
-    return n >= (double)most ? most : power_from((int64_t)n);
+// Threads that have something to do: where some compute many elements at once, in those statements.
+static int64_t threads_wanted(Spread *x, UOp *sink, int64_t most) {
+    int64_t wanted[2] = {1, 1};
+    for (int i = 0; i < sink->n_src; i++) {
+        UOp *store = sink->src[i];
+        Plan plan = plan_store(x, store, most);
+        bool is_tiled = plan.tile.n > 0;
+        double n = (double)(plan.is_common ? 1 : plan.lanes) * trips_of(store->src + 2, store->n_src - 2) / (double)plan.tile.elements;
+        double limit = (double)(is_tiled ? tile_threads(x->target) : most);
+        int64_t threads = n >= limit ? (int64_t)limit : power_from((int64_t)n);
+        if (threads > wanted[is_tiled]) wanted[is_tiled] = threads;
+    }
+    return wanted[1] > 1 ? wanted[1] : wanted[0];
 }
 
 // ---------------------------------------------------------------- statements
+
+// The loops of a thread's tile in two: what threads share, and the neighbouring steps of one.
+static UOp *with_tile(UOp *store, const ThreadTile *tile) {
+    UOp *from[THREAD_TILE_LOOPS], *to[THREAD_TILE_LOOPS], *own[THREAD_TILE_LOOPS], *loops[2 * MAX_LOOPS];
+    int n = 0, n_own = 0;
+    for (int i = 2; i < store->n_src; i++) {
+        UOp *loop = store->src[i];
+        for (int k = 0; k < tile->n; k++) {
+            if (tile->loop[k] != store->src[i]) continue;
+            int64_t left = range_size(loop) / tile->steps[k];
+            UOp *first = left > 1 ? uop_range_const(store->graph, left, range_kind(loop)) : number(loop, 0);
+            from[n_own] = loop;
+            own[n_own] = uop_range_const(store->graph, tile->steps[k], RANGE_UNROLL);
+            to[n_own] = uop_binary(OP_ADD, uop_binary(OP_MUL, first, number(loop, tile->steps[k])), own[n_own]);
+            n_own++;
+            loop = left > 1 ? first : NULL;
+            break;
+        }
+        if (loop) loops[n++] = loop;
+    }
+    for (int k = 0; k < n_own; k++) loops[n++] = own[k];
+    return uop_store(uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), loops, n);
+}
 
 static UOp *rebuilt(UOp *store, const Split *s, UOp *value, UOp *single) {
     UOp *loops[2 * MAX_LOOPS], *after = replaced(value, s), *index = replaced(store->src[0], s);
@@ -355,16 +410,13 @@ static UOp *inner_folds_together(Spread *x, UOp *value, const Plan *plan) {
 
 static UOp *spread_store(Spread *x, UOp *store) {
     Plan plan = plan_store(x, store, x->threads);
-    UOp *value = store->src[1], *to[MAX_FOLDS];
+    if (plan.tile.n) store = with_tile(store, &plan.tile), find_folds_of(x, store, &plan);
+    UOp *to[MAX_FOLDS];
     if (plan.lanes > 1 && plan.lanes <= x->target->shuffle_threads) {
-        value = inner_folds_together(x, value, &plan);
-        store = uop_store(store->src[0], value, store->src + 2, store->n_src - 2);
-        Plan now = {.lanes = plan.lanes, .is_common = plan.is_common};   // neighbours stay neighbours
-        UOpMap seen;
-        uop_map_init(&seen, x->arena);
-        find_folds(x, value, &seen, &now);
-        plan = now;
+        store = uop_store(store->src[0], inner_folds_together(x, store->src[1], &plan), store->src + 2, store->n_src - 2);
+        find_folds_of(x, store, &plan);
     }
+    UOp *value = store->src[1];
     if (plan.is_common) {
         value = folds_together(x, value, plan.fold, plan.n_folds, plan.lanes);
         plan = (Plan){.lanes = 1};
@@ -418,12 +470,9 @@ static void touch(Touched *t, const UOpList *order) {
 
 UOp *spread_threads(UOp *sink, const Target *target) {
     if (target->group_threads <= 1) return sink;
-    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .threads = 1};
+    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
     uop_map_init(&x.parts, x.arena);
-    for (int i = 0; i < sink->n_src; i++) {
-        int64_t wanted = threads_wanted(&x, sink->src[i], target->group_threads);
-        if (wanted > x.threads) x.threads = wanted;
-    }
+    x.threads = threads_wanted(&x, sink, target->group_threads);
     int64_t least = target->group_threads < WARP ? target->group_threads : WARP;
     if (x.threads < least) x.threads = least;
     x.thread = uop_new(x.graph, OP_SPECIAL, DT_I32, 1, NULL, 0, (int64_t[]){1, x.threads}, 2);

@@ -241,7 +241,10 @@ static UOp *piece_reg_load(Splitter *s, UOp *u, int a, int b) {
 
 // ---------------------------------------------------------------- horizontal folds
 
-static UOp *combined(Monoid m, UOp *a, UOp *b) {
+// Where dot products add to a number, the next one takes the sum.
+static UOp *combined(const Splitter *s, Monoid m, UOp *a, UOp *b) {
+    bool is_chain = s->target->group_threads > 0 && m == MONOID_SUM && b->op == OP_DOT4 && is_constant(b->src[0]) && is_uniform(b->src[0]) && b->src[0]->arg[0] == 0;
+    if (is_chain) return uop_new(a->graph, OP_DOT4, a->dtype, a->lanes, (UOp *[]){a, b->src[1], b->src[2]}, 3, NULL, 0);
     return uop_new(a->graph, monoid_info[m].combine, a->dtype, a->lanes, (UOp *[]){a, b}, 2, NULL, 0);
 }
 
@@ -251,7 +254,7 @@ static UOp *fold_group(Splitter *s, UOp *v, Monoid m, int first, int group) {
     int native = native_lanes(s, v->dtype), n = group / native;
     if (group & (group - 1)) {
         UOp *acc = piece(s, v, first, first + 1);
-        for (int i = 1; i < group; i++) acc = combined(m, acc, piece(s, v, first + i, first + i + 1));
+        for (int i = 1; i < group; i++) acc = combined(s, m, acc, piece(s, v, first + i, first + i + 1));
         return acc;
     }
     UOp *x;
@@ -259,7 +262,7 @@ static UOp *fold_group(Splitter *s, UOp *v, Monoid m, int first, int group) {
         UOp *regs[256];
         CHECK(n <= 256);
         for (int i = 0; i < n; i++) regs[i] = piece(s, v, first + i * native, first + (i + 1) * native);
-        for (; n > 1; n /= 2) for (int i = 0; i < n / 2; i++) regs[i] = combined(m, regs[i], regs[i + n / 2]);
+        for (; n > 1; n /= 2) for (int i = 0; i < n / 2; i++) regs[i] = combined(s, m, regs[i], regs[i + n / 2]);
         x = regs[0];
     } else x = piece(s, v, first, first + group);
     while (x->lanes > 1) {
@@ -267,11 +270,11 @@ static UOp *fold_group(Splitter *s, UOp *v, Monoid m, int first, int group) {
         int64_t low[64], high[64];
         if (x->lanes % 2) {
             UOp *acc = pick(s, x, (int64_t[]){0}, 1);
-            for (int64_t i = 1; i < x->lanes; i++) acc = combined(m, acc, pick(s, x, &i, 1));
+            for (int64_t i = 1; i < x->lanes; i++) acc = combined(s, m, acc, pick(s, x, &i, 1));
             return acc;
         }
         for (int i = 0; i < half; i++) low[i] = i, high[i] = i + half;
-        x = combined(m, pick(s, x, low, half), pick(s, x, high, half));
+        x = combined(s, m, pick(s, x, low, half), pick(s, x, high, half));
     }
     return x;
 }
@@ -308,7 +311,7 @@ static UOp *fold_groups(Splitter *s, UOp *v, Monoid m, int group, int a, int b) 
     for (int own = group / lanes; own > 1; own /= 2, n /= 2)   // registers of one group
         for (int i = 0; i < n / 2; i++) {
             int at = i / (own / 2) * own + i % (own / 2);
-            regs[i] = combined(m, regs[at], regs[at + own / 2]);
+            regs[i] = combined(s, m, regs[at], regs[at + own / 2]);
         }
     for (int i = 0; i < n * lanes; i++) label[i] = i / (group < lanes ? group : lanes);
     int part = 16 / dtype_bytes(v->dtype);   // inside 128-bit parts shuffles are cheap
@@ -323,7 +326,7 @@ static UOp *fold_groups(Splitter *s, UOp *v, Monoid m, int group, int a, int b) 
             int merged[64];
             for (int l = 0; l < lanes; l++) merged[l] = label[2 * i * lanes + even[l]];
             UOp *x = regs[2 * i], *y = regs[2 * i + 1];
-            regs[i] = combined(m, pick_pair(s, x, y, even, lanes), pick_pair(s, x, y, odd, lanes));
+            regs[i] = combined(s, m, pick_pair(s, x, y, even, lanes), pick_pair(s, x, y, odd, lanes));
             memcpy(label + i * lanes, merged, (size_t)lanes * sizeof *merged);
         }
         n /= 2;
@@ -339,7 +342,7 @@ static UOp *fold_groups(Splitter *s, UOp *v, Monoid m, int group, int a, int b) 
     UOp *sum = left == 1 ? pick(s, regs[0], map, outputs) : NULL, *rest = regs[0];
     for (; left > 1; left /= 2) {
         int half = left / 2 * outputs;
-        sum = combined(m, pick(s, rest, map, half), pick(s, rest, map + half, half));
+        sum = combined(s, m, pick(s, rest, map, half), pick(s, rest, map + half, half));
         rest = sum;
         for (int i = 0; i < half; i++) map[i] = i;
     }
@@ -383,7 +386,7 @@ static void unsigned_first(Splitter *s, UOp **src) {
         if (bounds_of(a).lo == INT8_MIN) return;
         a = src[2], b = src[1];   // the product commutes
     }
-    UOp *size = combined(MONOID_MAX, a, uop_unary(OP_NEG, a));
+    UOp *size = combined(s, MONOID_MAX, a, uop_unary(OP_NEG, a));
     int64_t *zeros = arena_new(s->arena, (size_t)a->lanes * sizeof *zeros);
     UOp *is_negative = uop_new(s->graph, OP_LT, DT_BOOL, 1, (UOp *[]){a, vconst(s, DT_I8, zeros, a->lanes)}, 2, NULL, 0);
     src[1] = uop_new(s->graph, OP_BITCAST, DT_U8, a->lanes, &size, 1, NULL, 0);

@@ -37,6 +37,7 @@ typedef struct Target {
     int local_bytes;           // local memory of a tile
     int group_threads;         // most threads that share a tile, a power of two; 0: a tile is one thread
     int shuffle_threads;       // neighbouring threads that exchange values without local memory; 0: none do
+    int thread_elements;       // most elements of a tile that a thread has registers to compute at once; 0: one
     TileWishes tiles;
     char cc_flags[256];        // C targets: explicit -m flags
 } Target;

@@ -33,7 +33,7 @@ static const Form forms[OP_COUNT] = {
 // Where ranges of each kind may stand.
 static const int range_stages[] = {
     [RANGE_GLOBAL] = I | K | L, [RANGE_LOOP] = S | V | P, [RANGE_REDUCE] = S | V | P,
-    [RANGE_LANE] = L | B,       [RANGE_UNROLL] = L | B,
+    [RANGE_LANE] = L | B,       [RANGE_UNROLL] = K,
     [RANGE_SINGLE] = K | L | B | V | P,
 };
 

@@ -5,6 +5,7 @@
 #include "nn/layers.h"
 #include "render/cstyle.h"
 #include "runtime/cpu_target.h"
+#include "runtime/gpu_target.h"
 #include "schedule/schedule.h"
 #include "unit/invented_types.h"
 
@@ -88,6 +89,43 @@ static void test_no_single_bytes(void **state) {
     }
 }
 
+// What products of many rows with weights of any block type read on a GPU, each thread for several rows and tokens at once:
+// at most 1.5 bytes for a product (3 where weights are plain numbers). One row and token at a time, it would be 1.8 (8).
+static void test_threads_share_what_they_read(void **state) {
+    (void)state;
+    enum { TOKENS = 64, ROWS = 2048, BLOCKS = 32 };
+    Error err = {0};
+    for (int i = 0; i < quant_count(); i++) {
+        Arena *arena = arena_create(), *nodes = arena_create();
+        Graph *g = graph_create(nodes);
+        const QuantType *t = quant_at(i);
+        bool is_plain = quant_is_plain(t);
+        Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+        Weight w = {.type = t, .buffer = 1, .count = 1, .rows = ROWS, .cols = BLOCKS * (is_plain ? 32 : t->block_elements)};
+        Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(TOKENS, w.cols))), &w);
+        Schedule schedule;
+        KernelList kernels;
+        Target target;
+        UOpList program;
+        int64_t read = 0, multiplied = 0;
+        gpu_target_fill(&target, gpu_target_find("sm_90a"));
+        assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+        schedule.wishes = target.tiles;
+        assert_true(schedule_kernels(&schedule, &kernels, &err));
+        Canonical kernel = canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL);
+        assert_true(codegen(arena, kernel.sink, &target, &program, &err));
+        for (size_t k = 0; k < program.len; k++) {
+            UOp *u = program.at[k];
+            if (u->op == OP_LOAD && uop_buffer_of(u->src[0])->op == OP_PARAM) read += dtype_bytes(u->dtype) * u->lanes;
+            if (u->op == OP_DOT4) multiplied += 4 * u->lanes;
+            if (u->op == OP_MULADD && is_plain) multiplied += 2 * u->lanes;
+        }
+        if (2 * read > 3 * multiplied) compare_fail("%s: %d bytes read for %d products", t->name, (int)read, (int)multiplied);
+        arena_destroy(arena);
+        arena_destroy(nodes);
+    }
+}
+
 // A device without byte addresses of its own: words that do not lie at multiples of their size are read in halves, and
 // nothing of C's extensions is in its text.
 static void test_opencl_text_is_opencl(void **state) {
@@ -129,6 +167,7 @@ int main(void) {
     const struct CMUnitTest programs[] = {
         cmocka_unit_test(test_guards_hold_their_work),
         cmocka_unit_test(test_no_single_bytes),
+        cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_opencl_text_is_opencl),
     };
     static CodegenNames names[2];

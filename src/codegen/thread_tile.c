@@ -1,0 +1,82 @@
+// thread_tile: the elements of a store that one thread computes at once, on targets where a tile is a group.
+// In: a store of sums. Out: how many neighbouring steps of which of its loops; what these read in common is read, and unpacked,
+// once. Invariant: no loop whose end is data, none that such an end depends on; never more elements than a thread can keep.
+// Example: 16 tokens × 32 rows of weights, 16 elements: 4 tokens × 4 rows, a fourth of the loads of both.
+#include "codegen/thread_tile.h"
+
+enum { MOST_LOOPS = 6 };
+static const double LEAST_GAIN = 0.1;   // of what is read, for twice the registers
+
+// Bytes that a step of the sums reads, by the set of loops (bits) that they depend on.
+typedef struct Reads { int n; UOp *loop[MOST_LOOPS]; double bytes[1 << MOST_LOOPS]; } Reads;
+
+// Loops that an end of another depends on stay as they are.
+static bool is_free(const RangeSets *sets, const UOp *store, UOp *loop) {
+    for (size_t k = 0; k < sets->ranges.len; k++)
+        if (!range_is_static(sets->ranges.at[k]) && range_sets_depends(sets, sets->ranges.at[k]->src[0], loop)) return false;
+    for (int i = 2; i < store->n_src; i++)
+        if (store->src[i] != loop && !range_is_static(store->src[i]) && range_sets_depends(sets, store->src[i]->src[0], loop)) return false;
+    return true;
+}
+
+static bool is_of_store(const UOp *store, const UOp *range) {
+    for (int i = 2; i < store->n_src; i++) if (store->src[i] == range) return true;
+    return range_kind(range) == RANGE_GLOBAL;
+}
+
+static Reads reads_of(Arena *arena, UOp *store) {
+    RangeSets sets = range_sets(arena, store);
+    Reads r = {0};
+    for (int i = 2; i < store->n_src && r.n < MOST_LOOPS; i++) {
+        UOp *loop = store->src[i];
+        if (range_is_static(loop) && range_kind(loop) == RANGE_LOOP && range_size(loop) % 2 == 0 && is_free(&sets, store, loop)) r.loop[r.n++] = loop;
+    }
+    UOpList value = uop_toposort_value(arena, store->src[1]);
+    for (size_t k = 0; k < value.len; k++) {
+        UOp *u = value.at[k];
+        if (u->op != OP_LOAD) continue;
+        double bytes = dtype_bytes((DType)u->dtype);
+        bool is_summed = false;
+        for (size_t i = 0; i < sets.ranges.len; i++)
+            if (range_sets_has(&sets, u, i) && !is_of_store(store, sets.ranges.at[i])) bytes *= (double)range_size(sets.ranges.at[i]), is_summed = true;
+        int set = 0;
+        for (int i = 0; i < r.n; i++) set |= range_sets_depends(&sets, u, r.loop[i]) << i;
+        if (is_summed) r.bytes[set] += bytes;
+    }
+    return r;
+}
+
+// Bytes read for an element.
+static double bytes_an_element(const Reads *r, const int64_t *steps) {
+    double sum = 0;
+    for (int set = 0; set < 1 << r->n; set++) {
+        double bytes = r->bytes[set];
+        for (int i = 0; i < r->n; i++) if (!(set >> i & 1)) bytes /= (double)steps[i];
+        sum += bytes;
+    }
+    return sum;
+}
+
+ThreadTile thread_tile(Arena *arena, UOp *store, int64_t most) {
+    ArenaMark mark = arena_mark(arena);
+    Reads r = reads_of(arena, store);
+    arena_release(arena, mark);
+    int64_t steps[MOST_LOOPS];
+    ThreadTile tile = {.elements = 1};
+    for (int i = 0; i < r.n; i++) steps[i] = 1;
+    for (double now = bytes_an_element(&r, steps); tile.elements * 2 <= most;) {
+        int best = -1;
+        double least = now * (1 - LEAST_GAIN);
+        for (int i = 0; i < r.n; i++) {
+            if (range_size(r.loop[i]) % (2 * steps[i])) continue;
+            steps[i] *= 2;
+            double then = bytes_an_element(&r, steps);
+            if (then < least) best = i, least = then;
+            steps[i] /= 2;
+        }
+        if (best < 0) break;
+        steps[best] *= 2, tile.elements *= 2, now = least;
+    }
+    for (int i = 0; i < r.n; i++) if (steps[i] > 1 && tile.n < THREAD_TILE_LOOPS) tile.loop[tile.n] = r.loop[i], tile.steps[tile.n++] = steps[i];
+    return tile;
+}
