@@ -13,6 +13,7 @@ const Dialect cuda_dialect = {
     WORDS_ROWS,
     .param_head = ", u8 *__restrict__ p$slot",
     .group_open = "extern \"C\" __global__ __launch_bounds__($threads) void $name(i32 tiles$params) {\n"
+                  "    after_earlier_kernels();\n"
                   "    const i32 item = (i32)threadIdx.x;\n",
     .group_tile_open = "    const i32 tile = (i32)blockIdx.x;\n    {\n",
     .barrier = "__syncthreads();\n",

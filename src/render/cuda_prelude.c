@@ -14,6 +14,13 @@ const char cuda_prelude[] =
     "struct alignas(8) pair { u32 x, y; };\n"
     "struct alignas(16) quad { u32 x, y, z, w; };\n"
     // ---- what the card does in one instruction
+    // A kernel of a graph may begin before the one before it has ended. Only behind its own wait may the next one begin, so that
+    // nothing but a kernel and its successor is ever at work.
+    "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
+    "FN void after_earlier_kernels() { asm volatile(\"griddepcontrol.wait;\\n griddepcontrol.launch_dependents;\" ::: \"memory\"); }\n"
+    "#else\n"
+    "FN void after_earlier_kernels() { }\n"
+    "#endif\n"
     "#ifdef __CUDACC_RTC__\n"
     "FN f32 float_of_half(u16 x) { f32 y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"
     "FN u16 half_of_float(f32 x) { u16 y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x)); return y; }\n"

@@ -18,6 +18,17 @@ typedef struct CudaGraphObject *CudaGraph;
 typedef struct CudaGraphExecObject *CudaGraphExec;
 typedef struct NvrtcProgramObject *NvrtcProgram;
 
+// CUlaunchAttribute and CUlaunchConfig of cuda.h. Early: the kernel may begin while the one before it in the stream ends; it
+// waits by itself (griddepcontrol.wait) before it reads what that one wrote.
+typedef struct CudaLaunchAttribute { int32_t id, pad; union { int32_t number; uint8_t bytes[64]; } value; } CudaLaunchAttribute;
+typedef struct CudaLaunch {
+    unsigned grid[3], block[3], shared_bytes;
+    CudaStream stream;
+    CudaLaunchAttribute *attributes;
+    unsigned n_attributes;
+} CudaLaunch;
+enum { CUDA_LAUNCH_EARLY = 6, CUDA_MAJOR_WITH_EARLY = 9 };
+
 typedef struct CudaApi {
 #define CUDA_FUNCTION(name, symbol, ...) int32_t (*name) __VA_ARGS__;
 #define NVRTC_FUNCTION(name, symbol, ...) int32_t (*nvrtc##name) __VA_ARGS__;

@@ -31,6 +31,7 @@ struct DeviceState {
     CudaPrograms programs;
     const char *name, *architecture;
     int32_t multiprocessors, shared_bytes;
+    bool has_early;                      // kernels of a graph may begin while the one before them ends
     Staging staging[N_STAGING];
     KeptGraph graphs[MOST_GRAPHS];
     uint64_t runs;
@@ -88,6 +89,7 @@ static bool card_open(DeviceState *state, Error *err) {
     TRY(check(state, "asking", api->DeviceGetAttribute(&state->multiprocessors, CUDA_MULTIPROCESSORS, state->device), err));
     TRY(check(state, "asking", api->DeviceGetAttribute(&state->shared_bytes, CUDA_SHARED_BYTES, state->device), err));
     state->architecture = architecture_of(state->arena, major, minor);
+    state->has_early = major >= CUDA_MAJOR_WITH_EARLY;
     if (major < 7)
         return fail(err, LATHE_DEVICE, "%s (%s) is older than what lathe's kernels need, sm_70; use the opencl device", state->name, state->architecture);
     TRY(check(state, "opening", api->PrimaryCtxRetain(&state->context, state->device), err));
@@ -244,7 +246,7 @@ static bool cuda_compile(DeviceState *state, const KernelSource *sources, int n,
 
 // ---- running ----
 
-static bool stage_launch(DeviceState *state, const Stage *stage, Error *err) {
+static bool stage_launch(DeviceState *state, const Stage *stage, bool is_early, Error *err) {
     const Program *program = stage->program;
     void *arguments[CUDA_MOST_PARAMS + 1];
     if (stage->tiles > INT32_MAX)
@@ -252,8 +254,10 @@ static bool stage_launch(DeviceState *state, const Stage *stage, Error *err) {
     int32_t tiles = (int32_t)stage->tiles;
     arguments[0] = &tiles;
     for (int i = 0; i < program->n_params; i++) arguments[1 + i] = (void *)(uintptr_t)&stage->params[i];
-    int32_t status = state->api.LaunchKernel(program->built.function, (unsigned)tiles, 1, 1, program->built.threads, 1, 1, 0, state->stream,
-                                             arguments, NULL);
+    CudaLaunchAttribute early = {.id = CUDA_LAUNCH_EARLY, .value.number = 1};
+    CudaLaunch launch = {.grid = {(unsigned)tiles, 1, 1}, .block = {program->built.threads, 1, 1}, .stream = state->stream,
+                         .attributes = &early, .n_attributes = is_early};
+    int32_t status = state->api.LaunchKernelEx(&launch, program->built.function, arguments, NULL);
     return check(state, program->name, status, err);
 }
 
@@ -271,7 +275,7 @@ static bool graph_capture(DeviceState *state, const Stage *stages, int n, CudaGr
     CudaGraph graph = NULL;
     TRY(check(state, "capturing", api->StreamBeginCapture(state->stream, CUDA_CAPTURE_THREAD), err));
     bool ok = true;
-    for (int i = 0; i < n && ok; i++) ok = stage_launch(state, &stages[i], err);
+    for (int i = 0; i < n && ok; i++) ok = stage_launch(state, &stages[i], state->has_early && i > 0, err);
     int32_t status = api->StreamEndCapture(state->stream, &graph);
     ok = ok && check(state, "capturing", status, err) && check(state, "a graph", api->GraphInstantiate(exec, graph, 0), err);
     if (graph) (void)api->GraphDestroy(graph);
@@ -301,7 +305,7 @@ static bool graph_find(DeviceState *state, const Stage *stages, int n, CudaGraph
 static bool stage_time(DeviceState *state, const Stage *stage, uint64_t *us, Error *err) {
     float ms = 0;
     TRY(check(state, "an event", state->api.EventRecord(state->before, state->stream), err));
-    TRY(stage_launch(state, stage, err));
+    TRY(stage_launch(state, stage, false, err));
     TRY(check(state, "an event", state->api.EventRecord(state->after, state->stream), err));
     TRY(check(state, stage->program->name, state->api.EventSynchronize(state->after), err));
     TRY(check(state, "an event", state->api.EventElapsedTime(&ms, state->before, state->after), err));

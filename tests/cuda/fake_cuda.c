@@ -250,17 +250,17 @@ int cuFuncGetAttribute(int *value, int what, void *function) {
     *value = what == 0 ? ((const FakeKernel *)function)->threads : 0;
     return OK;
 }
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
-                   void **arguments, void **extra) {
-    (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)stream, (void)extra;
+typedef struct LaunchConfig { unsigned grid[3], block[3], shared; void *stream, *attributes; unsigned n_attributes; } LaunchConfig;
+int cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **extra) {
+    (void)extra;
     const FakeKernel *kernel = function;
     if (!capturing) {
-        launch_run(&(Launch){kernel, gx, bx, arguments, NULL});
+        launch_run(&(Launch){kernel, config->grid[0], config->block[0], arguments, NULL});
         return OK;
     }
     capturing->at = realloc(capturing->at, (capturing->n + 1) * sizeof *capturing->at);
     Launch *l = &capturing->at[capturing->n++];
-    *l = (Launch){kernel, gx, bx, calloc((size_t)kernel->n_arguments + 1, sizeof(void *)), calloc((size_t)kernel->n_arguments + 1, sizeof(uint64_t))};
+    *l = (Launch){kernel, config->grid[0], config->block[0], calloc((size_t)kernel->n_arguments + 1, sizeof(void *)), calloc((size_t)kernel->n_arguments + 1, sizeof(uint64_t))};
     for (int i = 0; i < kernel->n_arguments; i++) {
         memcpy(&l->values[i], arguments[i], i ? sizeof(uint64_t) : sizeof(int32_t));
         l->arguments[i] = &l->values[i];
