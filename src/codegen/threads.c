@@ -297,9 +297,12 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
         return plan;
     }
     ThreadTile tile = thread_tile(x->arena, store, x->target->thread_elements);
-    if (tile.n > 1) {
-        plan.tile = tile;
-        plan.lanes = lanes_of_tile(&plan, elements, trips, tile_threads(x->target));
+    plan.tile = tile.n > 1 ? tile : plan.tile;
+    int64_t lanes = tile.n > 1 ? lanes_of_tile(&plan, elements, trips, tile_threads(x->target)) : 1;
+    // Not where so few threads would have something to do that each waits for its own loads.
+    if (tile.n > 1 && (double)lanes * elements < (double)(tile_threads(x->target) * tile.elements)) plan.tile = (ThreadTile){.elements = 1};
+    if (plan.tile.n > 1) {
+        plan.lanes = lanes;
         return plan;
     }
     if (folds_lie_nearer(x, store, &plan)) {
