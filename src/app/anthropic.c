@@ -176,11 +176,13 @@ typedef struct BlockState {
     PartKind kind;
 } BlockState;
 
-static json_t *usage_pack(const Generation *g) {
-    const Job *job = &g->jobs[0];
-    return json_pack("{s:I, s:I, s:I, s:I}", "input_tokens", (json_int_t)(job->ask.n_prompt - job->reused_tokens),
-                     "cache_creation_input_tokens", (json_int_t)0, "cache_read_input_tokens", (json_int_t)job->reused_tokens,
-                     "output_tokens", (json_int_t)job->generated_tokens);
+static json_t *usage_pack(int64_t prompt, int64_t cached, int64_t generated) {
+    return json_pack("{s:I, s:I, s:I, s:I}", "input_tokens", (json_int_t)(prompt - cached), "cache_creation_input_tokens",
+                     (json_int_t)0, "cache_read_input_tokens", (json_int_t)cached, "output_tokens", (json_int_t)generated);
+}
+
+static json_t *usage_of(const Job *job) {
+    return usage_pack(job->ask.n_prompt, job->reused_tokens, job->generated_tokens);
 }
 
 static json_t *tool_use_id(const Generation *g, int tool) {
@@ -203,10 +205,10 @@ static json_t *stop_sequence(const Generation *g, const Choice *c) {
     return c->job->end == JOB_STOP_TEXT && stops->stopped_by >= n_form ? json_of_text(stops->stops[stops->stopped_by]) : json_null();
 }
 
-static json_t *message_pack(const Generation *g, json_t *content, const char *reason, json_t *sequence) {
+static json_t *message_pack(const Generation *g, json_t *content, const char *reason, json_t *sequence, json_t *usage) {
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o}", "id", g->id, "type", "message", "role", "assistant", "model",
                      g->server->name, "content", content, "stop_reason", reason, "stop_sequence", sequence, "usage",
-                     usage_pack(g));
+                     usage);
 }
 
 static json_t *messages_whole(Generation *g) {
@@ -224,7 +226,7 @@ static json_t *messages_whole(Generation *g) {
         json_array_append_new(blocks, json_pack("{s:s, s:o, s:o, s:o}", "type", "tool_use", "id", tool_use_id(g, parts->at[i].tool),
                                                 "name", json_of_text(parts->at[i].text), "input", input ? input : json_object()));
     }
-    return message_pack(g, blocks, stop_reason(c), stop_sequence(g, c));
+    return message_pack(g, blocks, stop_reason(c), stop_sequence(g, c), usage_of(c->job));
 }
 
 // ---- streams
@@ -234,8 +236,10 @@ static void named_event(TextBuilder *out, const char *type, json_t *body) {
     event_put(out, type, body);
 }
 
+// What is counted while the answer is made is told at its end; now it would depend on how far the engine happens to be.
 static void messages_begin(Generation *g, TextBuilder *out) {
-    named_event(out, "message_start", json_pack("{s:o}", "message", message_pack(g, json_array(), NULL, json_null())));
+    json_t *usage = usage_pack(g->prompt_tokens, 0, 0);
+    named_event(out, "message_start", json_pack("{s:o}", "message", message_pack(g, json_array(), NULL, json_null(), usage)));
 }
 
 static void block_end(BlockState *state, TextBuilder *out) {
@@ -279,7 +283,7 @@ static void messages_end(Generation *g, Choice *c, int index, TextBuilder *out) 
     (void)index;
     block_end(g->wire_state, out);
     named_event(out, "message_delta", json_pack("{s:{s:s, s:o}, s:o}", "delta", "stop_reason", stop_reason(c), "stop_sequence",
-                                                stop_sequence(g, c), "usage", usage_pack(g)));
+                                                stop_sequence(g, c), "usage", usage_of(c->job)));
 }
 
 static void messages_finish(Generation *g, TextBuilder *out) {

@@ -155,10 +155,11 @@ static ReplyScanner *scanner_make(const Generation *g, const GenerationSetup *se
     return is_of_use ? reply_scanner_create(g->x->arena, setup->format, setup->tools, setup->thinks_first) : NULL;
 }
 
-static bool thinking_limit(const Generation *g, const GenerationSetup *setup, JobAsk *ask) {
+// It grows with each token, so it lives on what belongs to the engine's thread.
+static bool thinking_limit(const Generation *g, const GenerationSetup *setup, Job *job) {
     Error err = {0};
     if (!setup->format || !setup->format->thinking) return true;
-    return thinking_budget_create(&ask->thinking, g->x->arena, g->server->tokenizer, setup->format->thinking, setup->thinks_first,
+    return thinking_budget_create(&job->ask.thinking, job->scratch, g->server->tokenizer, setup->format->thinking, setup->thinks_first,
                                   setup->thinking_budget, &err) ||
            refuse(g->x, 400, "unsupported_parameter", "thinking_budget_tokens", "%s", err.text);
 }
@@ -176,7 +177,10 @@ bool generation_begin(Generation **out, Exchange *x, Fields *fields, const Gener
     int n_jobs = setup->n_prompts * g->answers;
     bool ok = asks_make(g, &ask);
     if (ok && setup->format) reply_format_markers(setup->format, arena, &ask.shown_specials, &ask.n_shown_specials);
-    for (int i = 0; ok && i < setup->n_prompts; i++) ok = prompt_fits(g, &setup->prompts[i]);
+    for (int i = 0; ok && i < setup->n_prompts; i++) {
+        ok = prompt_fits(g, &setup->prompts[i]);
+        g->prompt_tokens += (int64_t)setup->prompts[i].len;
+    }
     g->jobs = arena_new(arena, (size_t)n_jobs * sizeof *g->jobs);
     g->choices = arena_new(arena, (size_t)n_jobs * sizeof *g->choices);
     for (int i = 0; ok && i < n_jobs; i++) {
@@ -184,12 +188,12 @@ bool generation_begin(Generation **out, Exchange *x, Fields *fields, const Gener
         own.prompt = setup->prompts[i / g->answers].at;
         own.n_prompt = (int64_t)setup->prompts[i / g->answers].len;
         own.sampling.seed += (uint64_t)(i % g->answers);
-        ok = thinking_limit(g, setup, &own);
-        if (ok && setup->grammar.grammar && setup->grammar.root >= 0)
+        if (setup->grammar.grammar && setup->grammar.root >= 0)
             own.constraint = constraint_create(setup->grammar.grammar, setup->grammar.root, g->server->token_order);
         job_begin(&g->jobs[i], g->server->tokenizer, &own);
         g->choices[i] = (Choice){.job = &g->jobs[i], .scanner = scanner_make(g, setup)};
         g->n = i + 1;
+        ok = thinking_limit(g, setup, &g->jobs[i]);
     }
     if (ok && jobs_submit(g)) {
         *out = g;
@@ -205,7 +209,7 @@ bool generation_begin(Generation **out, Exchange *x, Fields *fields, const Gener
 static bool news_take(Generation *g, Choice *c, News *news) {
     Job *job = c->job;
     size_t out = job_tokens_out(job);
-    *news = (News){.choice = c, .index = (int)(c - g->choices)};
+    *news = (News){.choice = c, .index = (int)(c - g->choices), .text = builder_view(&job->text)};
     if (job->text.len == c->text_seen && out == c->tokens_seen && !(job->is_done && !c->is_ended)) return false;
     Text text = {job->text.at + c->text_seen, job->text.len - c->text_seen};
     if (text.len) vec_push(g->scratch, &news->parts, ((ReplyPart){PART_CONTENT, 0, text_copy(g->scratch, text)}));

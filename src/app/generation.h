@@ -25,6 +25,7 @@ typedef struct News {
     Choice *choice;
     int index;
     ReplyParts parts;
+    Text text;                       // the choice's, from its beginning on, as far as it is out
     const JobToken *tokens;
     size_t n_tokens;
     const TopToken *tops;            // of all tokens: first_top counts from here
@@ -54,6 +55,7 @@ struct Generation {
     int n;
     const Text *prompt_texts;        // [n / answers a prompt], for echo; NULL: none
     int answers;                     // for each prompt
+    int64_t prompt_tokens;           // of all prompts, as they were asked
     char id[48];
     int64_t created;
     Arena *scratch;                  // of one part of the stream

@@ -36,13 +36,13 @@ static json_t *chat_logprobs(const Generation *g, const JobToken *tokens, size_t
 }
 
 // Offsets count characters, from the beginning of the answer.
-static json_t *text_logprobs(const Generation *g, const Job *job, const JobToken *tokens, size_t n, const TopToken *all_tops,
+static json_t *text_logprobs(const Generation *g, Text text, const JobToken *tokens, size_t n, const TopToken *all_tops,
                              int n_top) {
     json_t *names = json_array(), *values = json_array(), *tops = json_array(), *offsets = json_array();
     for (size_t i = 0; i < n; i++) {
         json_t *best = json_object();
-        size_t offset = 0, begin = tokens[i].begin < job->text.len ? tokens[i].begin : job->text.len;
-        for (size_t k = 0; k < begin; k++) offset += (job->text.at[k] & 0xC0) != 0x80;
+        size_t offset = 0, begin = tokens[i].begin < text.len ? tokens[i].begin : text.len;
+        for (size_t k = 0; k < begin; k++) offset += (text.at[k] & 0xC0) != 0x80;
         for (int k = 0; k < n_top; k++) {
             TopToken top = all_tops[tokens[i].first_top + (size_t)k];
             if (top.id < 0) continue;
@@ -220,7 +220,7 @@ static void text_begin(Generation *g, TextBuilder *out) {
 static void text_news(Generation *g, const News *news, TextBuilder *out) {
     const Job *job = news->choice->job;
     json_t *logprobs = job->ask.n_top >= 0
-                           ? text_logprobs(g, job, news->tokens, news->n_tokens, news->tops, job->ask.n_top) : NULL;
+                           ? text_logprobs(g, news->text, news->tokens, news->n_tokens, news->tops, job->ask.n_top) : NULL;
     Text text = reply_text_of(g->scratch, &news->parts, PART_CONTENT);
     text_chunk(g, text_choice(news->index, text, logprobs, NULL), false, out);
 }
@@ -240,7 +240,7 @@ static json_t *text_whole(Generation *g) {
         TextBuilder text = builder(g->x->arena);
         builder_text(&text, echo_of(g, i));
         builder_text(&text, reply_text_of(g->x->arena, &g->choices[i].parts, PART_CONTENT));
-        json_t *logprobs = job->ask.n_top >= 0 ? text_logprobs(g, job, job->tokens.at, job_tokens_out(job), job->tops.at,
+        json_t *logprobs = job->ask.n_top >= 0 ? text_logprobs(g, builder_view(&job->text), job->tokens.at, job_tokens_out(job), job->tops.at,
                                                                job->ask.n_top) : NULL;
         json_array_append_new(choices, text_choice(i, builder_view(&text), logprobs,
                                                    generation_finish_reason(&g->choices[i])));

@@ -4,7 +4,7 @@ against tests/server/transcripts.json. The model is clients.py's, whose answers 
 
 In: the clients, or where they are not installed the recorded requests. Out: a difference is a failure; --bless writes the file
 anew, for git diff to be looked at. Ids, times and what the cache had are left out; pieces of a stream that follow one another
-are put together, since how many there are depends on time.
+are put together, and signs of life are left out, since how many there are depends on time.
 """
 import json
 import os
@@ -117,8 +117,8 @@ def without(value, place):
 
 
 def parsed(text):
-    """An answer: JSON, or the events of a stream."""
-    if not text.startswith(("data: ", "event: ")):
+    """An answer: JSON, or the events of a stream, which may begin with a sign of life."""
+    if not text.startswith(("data: ", "event: ", ":")):
         return settled(json.loads(text))
     events = []
     for block in text.strip().split("\n\n"):
@@ -130,6 +130,23 @@ def parsed(text):
     for event in events:
         event.pop("sequence_number", None)
     return events
+
+
+def blocks_of(answer):
+    """A recorded answer as a stream again, as a slow machine sends it: each text of more than one character in two pieces."""
+    for event in answer:
+        event = dict(event)
+        name = event.pop("event")
+        parts = [event]
+        place = next((p for p in pieces_of(event) if len(at(event, p)) > 1), None)
+        if place and name != "content_block_start":
+            halves = at(event, place)[:1], at(event, place)[1:]
+            parts = [json.loads(json.dumps(event)) for _ in halves]
+            for part, half in zip(parts, halves):
+                at(part, place[:-1])[place[-1]] = half
+        for part in parts:
+            data = "[DONE]" if part == {"done": True} else json.dumps(part)
+            yield (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
 
 
 def recorded(name):
@@ -184,6 +201,30 @@ def test_the_clients_say_and_get_what_is_recorded():
     for name in PLAYS:
         got = recorded(name)
         assert got == rows[name], (name, got)
+
+
+def test_signs_of_life_and_cuts_are_no_difference():
+    for name, row in golden().items():
+        if not isinstance(row["answer"], list):
+            continue
+        blocks = list(blocks_of(row["answer"]))
+        for sign in (": keep-alive\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"):
+            assert parsed("".join(sign + block for block in blocks) + sign) == row["answer"], (name, sign)
+
+
+def test_a_stream_begins_the_same_however_far_the_engine_is():
+    """What is counted while the answer is made stands at the stream's end."""
+    body = {"model": "any", "max_tokens": 3, "messages": [{"role": "user", "content": "x" * 200}], "stream": True}
+    for _ in range(100):                          # from the second on, the cache has the prompt
+        _, _, data = server("hermes").post("/v1/messages", body)
+        begin, *_, end, _ = parsed(data.decode())
+        usage = begin["message"]["usage"]
+        assert usage == {"input_tokens": 209, "output_tokens": 0}, usage
+        assert end["usage"] == {"input_tokens": 209, "output_tokens": 3}, end
+    raw = data.decode()
+    first, last = (json.loads(line[6:]) for line in raw.split("\n") if '"usage"' in line)
+    assert first["message"]["usage"]["cache_read_input_tokens"] == 0, raw
+    assert last["usage"]["cache_read_input_tokens"] > 0 and sum(last["usage"].values()) == 212, raw
 
 
 def test_zz_end():
