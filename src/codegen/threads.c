@@ -15,8 +15,8 @@
 
 enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4 };
 
-// parts: what each thread has of folds that are brought together already.
-typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads; UOpMap parts; } Spread;
+// elements: that a thread may compute at once. parts: what each thread has of folds that are brought together already.
+typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads, elements; UOpMap parts; } Spread;
 
 // How one store is shared: `lanes` neighbouring threads compute the folds together: of the elements of a ThreadTile; or,
 // is_common, of all the elements that they store, one each: folds that do not change along the innermost loops.
@@ -296,13 +296,10 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
         plan.lanes = lanes_for(trips, common < at_once ? common : at_once), plan.is_common = true;
         return plan;
     }
-    ThreadTile tile = thread_tile(x->arena, store, x->target->thread_elements);
-    plan.tile = tile.n > 1 ? tile : plan.tile;
-    int64_t lanes = tile.n > 1 ? lanes_of_tile(&plan, elements, trips, tile_threads(x->target)) : 1;
-    // Not where so few threads would have something to do that each waits for its own loads.
-    if (tile.n > 1 && (double)lanes * elements < (double)(tile_threads(x->target) * tile.elements)) plan.tile = (ThreadTile){.elements = 1};
-    if (plan.tile.n > 1) {
-        plan.lanes = lanes;
+    ThreadTile tile = thread_tile(x->arena, store, x->elements);
+    if (tile.n > 1) {
+        plan.tile = tile;
+        plan.lanes = lanes_of_tile(&plan, elements, trips, tile_threads(x->target));
         return plan;
     }
     if (folds_lie_nearer(x, store, &plan)) {
@@ -316,19 +313,29 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
     return plan;
 }
 
-// Threads that have something to do: where some compute many elements at once, in those statements.
+// Threads that have something to do. Tiles of elements are left alone where most of the work is in statements without them,
+// which would miss the other threads.
 static int64_t threads_wanted(Spread *x, UOp *sink, int64_t most) {
     int64_t wanted[2] = {1, 1};
+    double work[2] = {0, 0};
     for (int i = 0; i < sink->n_src; i++) {
         UOp *store = sink->src[i];
         Plan plan = plan_store(x, store, most);
         bool is_tiled = plan.tile.n > 0;
-        double n = (double)(plan.is_common ? 1 : plan.lanes) * trips_of(store->src + 2, store->n_src - 2) / (double)plan.tile.elements;
-        double limit = (double)(is_tiled ? tile_threads(x->target) : most);
-        int64_t threads = n >= limit ? (int64_t)limit : power_from((int64_t)n);
+        double elements = trips_of(store->src + 2, store->n_src - 2), trips = 1;
+        for (int f = 0; f < plan.n_folds; f++) trips += trips_of(plan.fold[f]->src + 1, plan.fold[f]->n_src - 1);
+        double n = (double)(plan.is_common ? 1 : plan.lanes) * elements / (double)plan.tile.elements;
+        int64_t threads = n >= (double)most ? most : power_from((int64_t)n);
         if (threads > wanted[is_tiled]) wanted[is_tiled] = threads;
+        work[is_tiled] += elements * trips;
     }
-    return wanted[1] > 1 ? wanted[1] : wanted[0];
+    if (work[1] == 0 || work[1] < work[0]) {
+        if (x->elements == 1) return wanted[0];
+        x->elements = 1;
+        return threads_wanted(x, sink, most);
+    }
+    int64_t threads = wanted[1] > wanted[0] ? wanted[1] : wanted[0], limit = tile_threads(x->target);
+    return threads < limit ? threads : limit;
 }
 
 // ---------------------------------------------------------------- statements
@@ -473,7 +480,7 @@ static void touch(Touched *t, const UOpList *order) {
 
 UOp *spread_threads(UOp *sink, const Target *target) {
     if (target->group_threads <= 1) return sink;
-    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
+    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .elements = target->thread_elements};
     uop_map_init(&x.parts, x.arena);
     x.threads = threads_wanted(&x, sink, target->group_threads);
     int64_t least = target->group_threads < WARP ? target->group_threads : WARP;
