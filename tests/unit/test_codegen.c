@@ -126,6 +126,43 @@ static void test_threads_share_what_they_read(void **state) {
     }
 }
 
+// A gated product that is rounded, on a GPU: gate and up are one statement, and the scale, the rounded values and their sums
+// wait once, for the product, not for one another. On a CPU every value is stored and read.
+static void test_statements_wait_once(void **state) {
+    (void)state;
+    enum { ROWS = 1536, COLS = 2048, NEXT = 64 };
+    Error err = {0};
+    for (int on_card = 0; on_card < 2; on_card++) {
+        Arena *arena = arena_create(), *nodes = arena_create();
+        Graph *g = graph_create(nodes);
+        Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+        Weight gate = {.type = quant_find(2), .buffer = 3, .count = 1, .rows = ROWS, .cols = COLS}, up = gate, down = gate;
+        up.buffer = 4, down.buffer = 5, down.rows = NEXT, down.cols = ROWS;
+        Input x = input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, COLS)));
+        Tensor hidden = tensor_mul(layers_activate(layers_linear(&layers, x, &gate), ACTIVATION_SILU), layers_linear(&layers, x, &up));
+        Tensor y = layers_linear(&layers, input_of(hidden), &down);
+        Schedule schedule;
+        KernelList kernels;
+        Target target;
+        UOpList program;
+        assert_true(cpu_target_find(&target, "avx2", &err));
+        if (on_card) gpu_target_fill(&target, gpu_target_find("sm_90a"));
+        assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+        schedule.wishes = target.tiles;
+        assert_true(schedule_kernels(&schedule, &kernels, &err));
+        assert_true(kernels.len >= 3);
+        Kernel *gated = &kernels.at[kernels.len - 2];
+        assert_int_equal(gated->stores.len, on_card ? 4 : 5);   // (gate,) product, scales, rounded values, their sums
+        Canonical kernel = canonicalize(arena, gated, bytes_of_any, NULL);
+        assert_true(codegen(arena, kernel.sink, &target, &program, &err));
+        int barriers = 0;
+        for (size_t k = 0; k < program.len; k++) barriers += program.at[k]->op == OP_BARRIER;
+        assert_int_equal(barriers, on_card);
+        arena_destroy(arena);
+        arena_destroy(nodes);
+    }
+}
+
 // A device without byte addresses of its own: words that do not lie at multiples of their size are read in halves, and
 // nothing of C's extensions is in its text.
 static void test_opencl_text_is_opencl(void **state) {
@@ -168,6 +205,7 @@ int main(void) {
         cmocka_unit_test(test_guards_hold_their_work),
         cmocka_unit_test(test_no_single_bytes),
         cmocka_unit_test(test_threads_share_what_they_read),
+        cmocka_unit_test(test_statements_wait_once),
         cmocka_unit_test(test_opencl_text_is_opencl),
     };
     static CodegenNames names[2];
