@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA text of every kernel of tiny models with NVRTC, for several architectures, without a card.
+"""Compiles the CUDA text of every kernel of tiny models, and of blocks of full-size ones, with NVRTC, for several architectures, without a card.
 
 The fake driver says which card there is and takes what NVRTC made; nothing is run. NVRTC is that of
 LATHE_NVRTC, of the package nvidia-cuda-nvrtc-cu12 beside this interpreter, or the system's: where
@@ -14,6 +14,7 @@ Invariant: the last line is 'N passed, N failed, N skipped', the exit code 1 if 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import glob
 import os
 import re
@@ -30,7 +31,11 @@ CAPABILITIES = {"sm_80": "80", "sm_90a": "90"}
 SHAPES = tuple(name for name in make_model.SHAPES if name.startswith("tiny-"))
 TYPES = ("f32", "f16", "bf16", "q8_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "mxfp4")
 # Shape, type, modes. Activations of 8 bits are what types differ in; exact kernels differ by shape.
-MODELS = [(shape, "q4_0", ([], ["--exact"])) for shape in SHAPES] + [("tiny-llama", quant, ([],)) for quant in TYPES]
+TINY = [(shape, "q4_0", ([], ["--exact"])) for shape in SHAPES] + [("tiny-llama", quant, ([],)) for quant in TYPES]
+# Blocks of full-size models: a dense one and one with experts, or one; few words, as only the last product differs by them.
+FULL = {"glm-4.7-flash": 2, "llama-3.2-1b": 1}
+FULL_VOCAB = 2048
+MODELS = TINY + [(shape, "q4_0", ([],)) for shape in FULL]
 TOKENS = " ".join(str(200 + i) for i in range(17))      # steps of 16 rows and of one
 
 
@@ -42,6 +47,11 @@ def nvrtc_find() -> str | None:
     places += glob.glob(str(HERE.parents[1] / "build/venv/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1*"))
     places += glob.glob("/usr/local/cuda/lib*/libnvrtc.so.1*")
     return next((place for place in places if place and "builtins" not in place and os.path.exists(place)), None)
+
+
+def shape_of(name: str) -> make_model.Shape:
+    shape = make_model.SHAPES[name]
+    return dataclasses.replace(shape, blocks=FULL[name], vocab=FULL_VOCAB) if name in FULL else shape
 
 
 def compile_model(lathe: str, path: Path, environment: dict, mode: list[str]) -> tuple[str, list[tuple[int, int, int]]]:
@@ -74,7 +84,7 @@ def main() -> int:
             for shape, quant, modes in MODELS:
                 path = Path(folder) / f"{shape}-{quant}.gguf"
                 if not path.exists():
-                    make_model.make(make_model.SHAPES[shape], shape, quant, 1, str(path), make_model.Layout())
+                    make_model.make(shape_of(shape), shape, quant, 1, str(path))
                 environment = os.environ | {"LATHE_CUDA": driver, "LATHE_NVRTC": nvrtc, "FAKE_CUDA_CAPABILITY": capability,
                                             "LATHE_DEBUG": "2", "LATHE_CACHE_DIR": f"{folder}/{architecture}"}
                 for mode in modes:
