@@ -38,6 +38,7 @@ typedef struct Target {
     int group_threads;         // most threads that share a tile, a power of two; 0: a tile is one thread
     int shuffle_threads;       // neighbouring threads that exchange values without local memory; 0: none do
     int thread_elements;       // most elements of a tile that a thread has registers to compute at once; 0: one
+    int prompt_rows;           // rows of a prompt at once that keep it busy; 0: as few as keep the threads of a CPU busy
     TileWishes tiles;
     char cc_flags[256];        // C targets: explicit -m flags
 } Target;

@@ -97,16 +97,28 @@ static bool sampler_open(Model *m, Error *err) {
     return true;
 }
 
-// Rows of a prompt at once. Where experts are chosen so many more that each gets a few groups of them (nn/grouping), as
-// long as the scores of a chunk's attention stay small.
-static int chunk_of(const ModelConfig *c, int64_t context) {
-    enum { CHOICES_AN_EXPERT = 16, MOST_SCORES = 48 << 20 };
+// Rows of a prompt at once: as many as keep the target busy, and where experts are chosen so many that each gets a few groups
+// of them (nn/grouping); as long as the scores of a chunk's attention stay small, or small against the memory that is left.
+static int chunk_of(const Model *m) {
+    enum { CHOICES_AN_EXPERT = 16, MOST_SCORES = 48 << 20, BYTES_A_SCORE = 8, SHARE_OF_MEMORY = 8 };
+    const ModelConfig *c = m->plan->config;
     const Router *r = &c->router;
-    int chunk = MODEL_CHUNK;
-    while (chunk < MODEL_CHUNK_GROUPED && chunk * r->used < CHOICES_AN_EXPERT * r->experts &&
-           2 * chunk * c->heads * context <= MOST_SCORES)
+    int chunk = MODEL_CHUNK, busy = MODEL_CHUNK_MAX;
+    int64_t scores = INT64_MAX;
+    for (int i = 0; i < m->n_parts; i++) {
+        const Engine *engine = m->parts[i].engine;
+        size_t left = 0;
+        const char *name;
+        int64_t own = MOST_SCORES, rows = engine_target(engine)->prompt_rows;
+        if (engine_memory_room(engine, &left, &name)) own = (int64_t)(left / (BYTES_A_SCORE * SHARE_OF_MEMORY));
+        if (own < scores) scores = own;
+        if (rows < busy) busy = (int)rows;
+    }
+    for (;;) {
+        bool is_wanted = chunk < busy || (chunk < MODEL_CHUNK_GROUPED && chunk * r->used < CHOICES_AN_EXPERT * r->experts);
+        if (!is_wanted || 2 * chunk * c->heads * m->plan->context > scores) return chunk;
         chunk *= 2;
-    return chunk;
+    }
 }
 
 static void part_add(Model *m, Engine *engine, bool in_place) {
@@ -163,7 +175,7 @@ static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error 
     TRY(check_options(options, err));
     TRY(parts_find(m, gguf, options, &plan, err));
     TRY(parts_load(m, gguf, &plan, err));
-    m->chunk = options->chunk ? options->chunk : chunk_of(m->plan->config, m->plan->context);
+    m->chunk = options->chunk ? options->chunk : chunk_of(m);
     size_t row = (size_t)m->plan->config->vocab * sizeof(float);
     TRY(engine_buffer_alloc(m->engine, FEW_ROWS * row, &m->few_logits, err));
     m->many_logits = -1;

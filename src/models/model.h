@@ -19,7 +19,7 @@ typedef struct ModelOptions {
     bool exact;                // f32 activations in every product
     int64_t context;           // positions a sequence; 0: min(the model's, 8,192, what fits leaving 1 GiB)
     const char *cache_type;    // "f16", "f32" or "q8_0"; NULL: f16, f32 in exact mode
-    int chunk;                 // prompt rows at once; 0: MODEL_CHUNK, up to MODEL_CHUNK_GROUPED where experts are chosen
+    int chunk;                 // prompt rows at once; 0: MODEL_CHUNK, up to MODEL_CHUNK_GROUPED where experts are chosen, more on a GPU
     int slots;                 // sequences at once; 0: 1
     bool in_place;             // weights stay as the file has them, also where a device would read them faster in planes
     LoadProgress progress;     // of weights that are copied to a device

@@ -7,8 +7,8 @@
 enum { VECTOR_BYTES = 16, VECTOR_REGISTERS = 32 };
 
 static const GpuTarget gpu_targets[] = {
-#define GPU_TARGET(name, dialect, dot, group, shuffle, elements, local, ...) \
-    {name, &dialect##_dialect, dot, group, shuffle, elements, local, __VA_ARGS__},
+#define GPU_TARGET(name, dialect, dot, group, shuffle, elements, rows, local, ...) \
+    {name, &dialect##_dialect, dot, group, shuffle, elements, rows, local, __VA_ARGS__},
 #include "runtime/gpu_targets.def"
 #undef GPU_TARGET
 };
@@ -36,6 +36,7 @@ void gpu_target_fill(Target *target, const GpuTarget *row) {
         .group_threads = row->group_threads,
         .shuffle_threads = row->shuffle_threads,
         .thread_elements = row->thread_elements,
+        .prompt_rows = row->prompt_rows,
         .tiles = row->tiles,
     };
     snprintf(target->name, sizeof target->name, "%s", row->name);

@@ -9,7 +9,7 @@ typedef struct GpuTarget {
     const char *name;
     const Dialect *dialect;
     DotForm dot;
-    int group_threads, shuffle_threads, thread_elements, local_bytes;
+    int group_threads, shuffle_threads, thread_elements, prompt_rows, local_bytes;
     TileWishes tiles;
 } GpuTarget;
 
