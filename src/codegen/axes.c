@@ -103,6 +103,14 @@ static UOp *plan_fold(UOp *u, bool is_stepwise) {
     UOp *const *ranges = u->src + 1, *loops[MAX_RANGES], *lanes[MAX_RANGES], *tail_lanes[MAX_RANGES];
     a.loops = ranges, a.n_loops = n;
     a.is_stepwise = is_stepwise && ordered;
+    for (int at = 0; at < n; at++) {   // the elements of a word
+        if (range_kind(ranges[at]) != RANGE_UNROLL) continue;
+        UOp *lane = uop_range_const(g, range_size(ranges[at]), RANGE_LANE);
+        a.value = uop_substitute(a.value, &ranges[at], &lane, 1);
+        a.n_loops = 0, a.loops = loops, a.lanes = &lane, a.n_lanes = 1;
+        for (int i = 0; i < n; i++) if (i != at) loops[a.n_loops++] = ranges[i];
+        return accum_new(a);
+    }
     if (a.is_stepwise || (ordered && a.chains == 1) || has_loops_inside(u->src[0])) return accum_new(a);
 
     int64_t total = 1;

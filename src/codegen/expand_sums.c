@@ -200,7 +200,8 @@ Laned expand_accum(Expander *x, UOp *u) {
     UOp *vector = own_last(x, value, &outer, a.lanes, a.n_lanes, own);
     UOp *acc = NULL;
     bool exact = !dtype_is_float(u->dtype);
-    int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes ? chain_lanes(own) : 1;
+    bool is_unordered = !exact && a.monoid == MONOID_SUM && a.chains == 1;   // one register holds as much as many
+    int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes && !is_unordered ? chain_lanes(own) : 1;
     if (exact && a.monoid == MONOID_SUM && own > 1) {
         int left;
         UOp *dots = dot_products(x, vector, own, &left);

@@ -5,7 +5,7 @@
 #include "codegen/thread_tile.h"
 
 enum { MOST_LOOPS = 6 };
-static const double LEAST_GAIN = 0.1;   // of what is read, for twice the registers
+static const double LEAST_GAIN = 0.08;   // of what is read, for twice the registers
 
 // Bytes that a step of the sums reads, by the set of loops (bits) that they depend on.
 typedef struct Reads { int n; UOp *loop[MOST_LOOPS]; double bytes[1 << MOST_LOOPS]; } Reads;

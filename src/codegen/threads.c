@@ -13,7 +13,8 @@
 #include "codegen/thread_tile.h"
 #include "ir/rewrite.h"
 
-enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4 };
+enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4,
+       NEAR_LANES = 8 };   // as many read a line of memory together, 16 bytes each
 
 // elements: that a thread may compute at once. parts: what each thread has of folds that are brought together already.
 typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads, elements; UOpMap parts; } Spread;
@@ -70,9 +71,9 @@ static Split split_loops(UOp *const *ranges, int n, UOp *at, int64_t threads, Ra
         if (range_is_static(range) && threads % size == 0) {
             split_add(&s, range, threads == size ? at : remainder_of(at, size), NULL);
             at = quotient(at, size), threads /= size;
-        } else if (range_is_static(range) && size < threads) {   // as the next power of two, of which some have nothing to do
+        } else if (size < threads) {   // as the next power of two, of which some have nothing to do
             int64_t some = power_from(size);
-            UOp *own = some == threads ? at : remainder_of(at, some), *is_there = uop_binary(OP_LT, own, number(own, size));
+            UOp *own = some == threads ? at : remainder_of(at, some), *is_there = uop_binary(OP_LT, own, range->src[0]);
             split_add(&s, range, own, uop_range_most(range->graph, uop_where(is_there, number(own, 1), number(own, 0)), 1, kind));
             at = quotient(at, some), threads /= some;
             s.is_uniform = false;
@@ -193,11 +194,18 @@ static double trips_of(UOp *const *ranges, int n) {
     return trips;
 }
 
+// What threads can share of a fold: steps, or words of them.
+static double shared_trips(const UOp *fold) {
+    double trips = 1;
+    for (int i = 1; i < fold->n_src; i++) if (range_kind(fold->src[i]) != RANGE_UNROLL) trips *= (double)range_size(fold->src[i]);
+    return trips;
+}
+
 // The folds worth sharing: the outermost with enough steps.
 static void find_folds(Spread *x, UOp *u, UOpMap *seen, Plan *plan) {
     if (uop_map_get(seen, u) || uop_map_get(&x->parts, u)) return;
     uop_map_put(seen, u, u);
-    if (u->op == OP_FOLD && trips_of(u->src + 1, u->n_src - 1) >= LEAST_TRIPS && u->n_src <= MAX_LOOPS) {
+    if (u->op == OP_FOLD && shared_trips(u) >= LEAST_TRIPS && u->n_src <= MAX_LOOPS) {
         if (plan->n_folds < MAX_FOLDS) plan->fold[plan->n_folds++] = u;
         return;
     }
@@ -274,12 +282,13 @@ static void find_folds_of(Spread *x, UOp *store, Plan *plan) {
 static int64_t tile_threads(const Target *target) { return target->group_threads / 2; }
 
 // Where a thread has many elements that share what they read, threads share sums only as far as elements leave some idle.
-static int64_t lanes_of_tile(const Plan *plan, double elements, double trips, int64_t most) {
+// At least `least` of them, if there are steps for so many.
+static int64_t lanes_of_tile(const Plan *plan, double elements, double trips, int64_t least, int64_t most) {
     int64_t lanes = 1;
-    while (2 * lanes <= most && (double)(2 * lanes) * elements <= (double)most * (double)plan->tile.elements &&
-           trips / (double)(2 * lanes) >= LEAST_TRIPS && (int64_t)trips % (2 * lanes) == 0)
-        lanes *= 2;
-    return lanes;
+    for (;; lanes *= 2) {
+        bool is_idle = (double)(2 * lanes) * elements <= (double)most * (double)plan->tile.elements && trips / (double)(2 * lanes) >= LEAST_TRIPS;
+        if (2 * lanes > most || (int64_t)trips % (2 * lanes) || (2 * lanes > least && !is_idle)) return lanes;
+    }
 }
 
 static Plan plan_store(Spread *x, UOp *store, int64_t most) {
@@ -287,7 +296,7 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
     double trips = 0, elements = trips_of(store->src + 2, store->n_src - 2);
     find_folds_of(x, store, &plan);
     for (int i = 0; i < plan.n_folds; i++) {
-        double own = trips_of(plan.fold[i]->src + 1, plan.fold[i]->n_src - 1);
+        double own = shared_trips(plan.fold[i]);
         if (own > trips) trips = own;
     }
     if (plan.n_folds == 0) return plan;
@@ -297,9 +306,11 @@ static Plan plan_store(Spread *x, UOp *store, int64_t most) {
         return plan;
     }
     ThreadTile tile = thread_tile(x->arena, store, x->elements);
-    if (tile.n > 1) {
+    // What one loop alone shares pays where there are elements for all threads still.
+    if (tile.n > 1 || (tile.n == 1 && elements >= (double)(tile.elements * x->target->group_threads))) {
+        int64_t least = tile.n == 1 && x->target->shuffle_threads >= NEAR_LANES && folds_lie_nearer(x, store, &plan) ? NEAR_LANES : 1;
         plan.tile = tile;
-        plan.lanes = lanes_of_tile(&plan, elements, trips, tile_threads(x->target));
+        plan.lanes = lanes_of_tile(&plan, elements, trips, least, tile_threads(x->target));
         return plan;
     }
     if (folds_lie_nearer(x, store, &plan)) {
@@ -409,7 +420,7 @@ static UOp *inner_folds_together(Spread *x, UOp *value, const Plan *plan) {
         UOpList order = uop_toposort_value(x->arena, plan->fold[f]->src[0]);
         for (size_t k = order.len; k-- > 0;) {   // outer ones first
             UOp *u = order.at[k];
-            bool is_inner = u->op == OP_FOLD && u->n_src <= MAX_LOOPS && trips_of(u->src + 1, u->n_src - 1) >= LEAST_TRIPS &&
+            bool is_inner = u->op == OP_FOLD && u->n_src <= MAX_LOOPS && shared_trips(u) >= LEAST_TRIPS &&
                             stands_still_in(x, u, plan->fold[f]);
             for (size_t i = 0; i < inner.len && is_inner; i++) is_inner = !holds(x, inner.at[i], u);
             if (is_inner) vec_push(x->arena, &inner, u);
@@ -436,7 +447,7 @@ static UOp *spread_store(Spread *x, UOp *store) {
         s = split_loops(store->src + 2, store->n_src - 2, quotient(x->thread, plan.lanes), x->threads / plan.lanes, RANGE_LOOP);
         if (plan.lanes == 1 || !needs_barriers(x, plan.lanes) || s.is_uniform) break;
         // All threads must come to each barrier: one element at a time, or no barriers, or each thread its own elements.
-        double trips = trips_of(plan.fold[0]->src + 1, plan.fold[0]->n_src - 1), elements = trips_of(store->src + 2, store->n_src - 2);
+        double trips = shared_trips(plan.fold[0]), elements = trips_of(store->src + 2, store->n_src - 2);
         bool is_worth = plan.lanes < x->threads && elements * FEW_TURNS <= trips && trips >= (double)x->threads;
         plan.lanes = is_worth ? x->threads : x->target->shuffle_threads > 1 ? x->target->shuffle_threads : 1;
     }
@@ -480,6 +491,7 @@ static void touch(Touched *t, const UOpList *order) {
 
 UOp *spread_threads(UOp *sink, const Target *target) {
     if (target->group_threads <= 1) return sink;
+    sink = thread_words(sink, target);
     Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .elements = target->thread_elements};
     uop_map_init(&x.parts, x.arena);
     x.threads = threads_wanted(&x, sink, target->group_threads);

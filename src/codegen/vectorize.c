@@ -181,6 +181,14 @@ static UOp *piece_load(Splitter *s, UOp *u, int a, int b) {
     bool same = true, rising = true;
     for (int i = 1; i < n; i++) same &= u->arg[a + i] == u->arg[a], rising &= u->arg[a + i] == u->arg[a] + i * step;
     if (n > 1 && same) return broadcast(s, piece(s, u, a, a + 1), n);
+    if (rising && s->target->group_threads > 0 && dtype_is_float(u->dtype)) {   // one load for all parts of a register
+        int native = native_lanes(s, u->dtype), first = a / native * native;
+        bool is_whole = n < native && b <= first + native && first + native <= u->lanes;
+        for (int i = 1; is_whole && i < native; i++) is_whole = u->arg[first + i] == u->arg[first] + i * step;
+        int64_t map[64];
+        for (int i = 0; i < n; i++) map[i] = a - first + i;
+        if (is_whole) return pick(s, piece(s, u, first, first + native), map, n);
+    }
     UOp *near = rising ? NULL : piece_near(s, u, u->arg + a, n);
     if (near) return near;
     if (!rising || n != power_below(n)) return halves(s, u, a, b);
