@@ -1,6 +1,8 @@
 // constraint: see constraint.h. A reading of the text so far is a stack of frames (which sequence, how far; which
 // repetition, how often) on top of the class that the next byte must be in. Frames are made once each, so that equal
 // stacks are equal numbers; a state is the set of all readings, and what each byte leads to is worked out once a state.
+// A mask is worked out once for all states that differ only in what one token cannot reach, of all answers that are held to
+// the same grammar: text/token_order keeps it.
 // Example: "[0-9]{2}" behind one digit: one reading, the class [0-9] on REPEAT with count 2
 #include "text/constraint.h"
 
@@ -10,77 +12,9 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-// ---------------------------------------------------------------- the vocabulary
-
-struct TokenOrder {
-    Arena *arena;
-    const Tokenizer *tokenizer;
-    int32_t vocabulary;
-    int32_t *ids;              // [n], by their bytes
-    Text *texts;               // [n]
-    uint16_t *common;          // [n]: bytes in common with the token before
-    size_t n, longest;         // bytes of the longest
-};
-
-enum { TOKEN_BYTES_MAX = 1024 };
-
-typedef struct OrderedToken {
-    Text text;
-    int32_t id;
-} OrderedToken;
-
-static int order_compare(const void *a, const void *b) {
-    const OrderedToken *x = a, *y = b;
-    size_t n = x->text.len < y->text.len ? x->text.len : y->text.len;
-    int difference = memcmp(x->text.at, y->text.at, n);
-    if (difference) return difference;
-    if (x->text.len != y->text.len) return x->text.len < y->text.len ? -1 : 1;
-    return x->id < y->id ? -1 : 1;
-}
-
-static bool is_text(const Tokenizer *tokenizer, int32_t id, Text piece, const Text *shown, size_t n_shown) {
-    if (piece.len == 0 || piece.len > TOKEN_BYTES_MAX || tokenizer_is_end(tokenizer, id)) return false;
-    for (size_t i = 0; i < n_shown; i++)
-        if (text_equal(shown[i], piece)) return true;
-    return !tokenizer_is_special(tokenizer, id);
-}
-
-TokenOrder *token_order_create(const Tokenizer *tokenizer, const Text *shown, size_t n_shown) {
-    Arena *arena = arena_create();
-    TokenOrder *o = arena_new(arena, sizeof *o);
-    int32_t vocabulary = tokenizer_vocabulary_size(tokenizer);
-    OrderedToken *tokens = malloc(((size_t)vocabulary + 1) * sizeof *tokens);
-    if (!tokens) memory_exhausted(((size_t)vocabulary + 1) * sizeof *tokens);
-    size_t n = 0;
-    for (int32_t id = 0; id < vocabulary; id++) {
-        Text piece = tokenizer_decode_piece(tokenizer, id);
-        if (is_text(tokenizer, id, piece, shown, n_shown)) tokens[n++] = (OrderedToken){piece, id};
-    }
-    qsort(tokens, n, sizeof *tokens, order_compare);
-    *o = (TokenOrder){.arena = arena, .tokenizer = tokenizer, .vocabulary = vocabulary, .n = n};
-    o->ids = arena_new(arena, n * sizeof *o->ids);
-    o->texts = arena_new(arena, n * sizeof *o->texts);
-    o->common = arena_new(arena, n * sizeof *o->common);
-    for (size_t i = 0; i < n; i++) {
-        o->ids[i] = tokens[i].id;
-        o->texts[i] = tokens[i].text;
-        size_t same = 0;
-        while (i && same < tokens[i].text.len && same < tokens[i - 1].text.len && tokens[i].text.at[same] == tokens[i - 1].text.at[same])
-            same++;
-        o->common[i] = (uint16_t)same;
-        if (tokens[i].text.len > o->longest) o->longest = tokens[i].text.len;
-    }
-    free(tokens);
-    return o;
-}
-
-void token_order_destroy(TokenOrder *order) {
-    if (order) arena_destroy(order->arena);
-}
-
 // ---------------------------------------------------------------- readings
 
-enum { NOWHERE = -1, UNKNOWN = -2, READINGS_MAX = 2000, STATES_MAX = 4096, MASKS_MAX = 64, DEPTH_MAX = 8000, KIND_MAX = 512 };
+enum { NOWHERE = -1, UNKNOWN = -2, READINGS_MAX = 2000, STATES_MAX = 4096, DEPTH_MAX = 8000 };
 
 // parent 0: the end of the text.
 typedef struct Frame {
@@ -92,23 +26,10 @@ typedef struct Frame {
 typedef struct State {
     int32_t *readings;         // frames whose node is BYTES, rising
     int n;
-    bool accepts;
+    bool accepts, has_key;
     int32_t next[256];
-    int mask;                  // index into masks, −1: none
+    MaskKey key;
 } State;
-
-// What of a state decides its mask: for each reading the nodes of its frames and how near a repetition is to its bounds.
-typedef struct StateKind {
-    int32_t at[KIND_MAX];
-    size_t n;                  // 0: too many to compare
-} StateKind;
-
-typedef struct KeptMask {
-    int32_t state;             // the one that asked last; −1: none
-    StateKind *kind;
-    uint8_t *allowed;          // [vocabulary]
-    ConstraintState is;
-} KeptMask;
 
 struct Constraint {
     const Grammar *grammar;
@@ -122,11 +43,18 @@ struct Constraint {
     int closure, depth;
     VEC(int32_t) found;        // readings of the closure under way
     bool accepts, is_stuck;
-    int32_t *least_bytes;      // [nodes of the grammar]: what they stand for is at least so long
-    StateKind kind;            // of the current state
-    KeptMask masks[MASKS_MAX];
-    int next_mask;
+
+    // of masks
     Arena *mask_arena;
+    int32_t *least_bytes;      // [nodes of the grammar]: what they stand for is at least so long
+    MaskKey grammar_key;       // equal grammars have equal keys
+    int32_t *kind;             // [kind_cap]: a reading as far as a mask depends on it
+    size_t kind_cap;
+    uint8_t *bits;             // a mask under way
+    uint8_t *allowed;          // [vocabulary]: the mask of allowed_key
+    MaskKey allowed_key;
+    ConstraintState allowed_is;
+    bool has_allowed;
 };
 
 static int32_t frame_make(Constraint *c, GrammarNode node, int32_t at, int32_t parent) {
@@ -222,12 +150,23 @@ static int32_t state_make(Constraint *c) {
     vec_push(c->arena, &c->found, c->accepts);
     uintptr_t known = (uintptr_t)map_get(&c->state_ids, c->found.at, c->found.len * sizeof *c->found.at);
     if (known) return (int32_t)known - 1;
-    State state = {.n = (int)c->found.len - 1, .accepts = c->accepts, .mask = -1};
+    State state = {.n = (int)c->found.len - 1, .accepts = c->accepts};
     state.readings = arena_copy(c->arena, c->found.at, (size_t)state.n * sizeof *state.readings);
     for (int b = 0; b < 256; b++) state.next[b] = UNKNOWN;
     vec_push(c->arena, &c->states, state);
     map_put(&c->state_ids, c->found.at, c->found.len * sizeof *c->found.at, (void *)(uintptr_t)c->states.len);
     return (int32_t)c->states.len - 1;
+}
+
+// The bytes that all readings treat like this one, which so lead to the same state.
+static ByteSet bytes_like(const Constraint *c, const State *state, uint8_t byte) {
+    ByteSet like = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+    for (int i = 0; i < state->n; i++) {
+        const ByteSet *set = &c->grammar->at[c->frames.at[state->readings[i]].node].bytes;
+        uint64_t flip = byte_set_has(set, byte) ? 0 : UINT64_MAX;
+        for (int w = 0; w < 4; w++) like.bits[w] &= set->bits[w] ^ flip;
+    }
+    return like;
 }
 
 static int32_t state_step(Constraint *c, int32_t from, uint8_t byte) {
@@ -239,7 +178,10 @@ static int32_t state_step(Constraint *c, int32_t from, uint8_t byte) {
         if (byte_set_has(&c->grammar->at[reading.node].bytes, byte)) leave(c, reading.parent);
     }
     next = state_make(c);
-    c->states.at[from].next[byte] = next;
+    State *state = &c->states.at[from];
+    ByteSet like = bytes_like(c, state, byte);
+    for (int b = 0; b < 256; b++)
+        if (byte_set_has(&like, (uint8_t)b)) state->next[b] = next;
     return next;
 }
 
@@ -249,7 +191,6 @@ static void machine_begin(Constraint *c) {
     map_init(&c->state_ids, c->arena);
     vec_push(c->arena, &c->frames, ((Frame){-1, 0, 0}));
     vec_push(c->arena, &c->visited, 0);
-    for (int i = 0; i < MASKS_MAX; i++) c->masks[i].state = NOWHERE;
 }
 
 // A frame of the old machine, in the new one.
@@ -293,13 +234,36 @@ static void least_bytes_find(Constraint *c) {
         }
 }
 
+static MaskKey key_add(MaskKey key, const void *data, size_t nbytes) {
+    return (MaskKey){key.a + hash_bytes(data, nbytes, key.a), key.b + hash_bytes(data, nbytes, ~key.b)};
+}
+
+static MaskKey grammar_key_find(const Grammar *g) {
+    MaskKey key = {g->len, 0};
+    for (size_t k = 0; k < g->len; k++) {
+        const GrammarPart *part = &g->at[k];
+        const int32_t head[] = {(int32_t)part->kind, part->n, part->least, part->most};
+        key = key_add(key, head, sizeof head);
+        if (part->kind == NODE_BYTES) key = key_add(key, &part->bytes, sizeof part->bytes);
+        if (part->n) key = key_add(key, part->children, (size_t)part->n * sizeof *part->children);
+    }
+    return key;
+}
+
+static void masks_begin(Constraint *c) {
+    least_bytes_find(c);
+    c->grammar_key = grammar_key_find(c->grammar);
+    c->bits = arena_new(c->mask_arena, c->order->mask_bytes);
+    c->allowed = arena_new(c->mask_arena, (size_t)c->order->vocabulary);
+}
+
 Constraint *constraint_create(const Grammar *grammar, GrammarNode root, const TokenOrder *order) {
     Constraint *c = calloc(1, sizeof *c);
     if (!c) memory_exhausted(sizeof *c);
     c->grammar = grammar;
     c->order = order;
     c->mask_arena = arena_create();
-    if (order) least_bytes_find(c);   // for masks
+    if (order) masks_begin(c);
     machine_begin(c);
     closure_begin(c);
     enter(c, root, 0);
@@ -316,37 +280,39 @@ void constraint_destroy(Constraint *c) {
 
 // ---------------------------------------------------------------- masks
 
-// Neighbours in the order share their first bytes, whose states are still there; behind a byte that leads nowhere all
-// tokens that begin like this one are passed over.
-static size_t mask_fill(Constraint *c, uint8_t *allowed) {
+static void bit_set(uint8_t *bits, int32_t i) {
+    bits[i >> 3] |= (uint8_t)(1 << (i & 7));
+}
+
+// Nodes that share their first bytes share the states behind them; behind a byte that leads nowhere all that begin with it
+// are passed over.
+static size_t mask_fill(Constraint *c) {
     int32_t path[TOKEN_BYTES_MAX + 1] = {c->current};
     const TokenOrder *o = c->order;
-    size_t alive = 0, dead_at = TOKEN_BYTES_MAX + 1, n_allowed = 0;
-    for (size_t i = 0; i < o->n; i++) {
-        size_t same = o->common[i];
-        if (same > dead_at) continue;
-        dead_at = TOKEN_BYTES_MAX + 1;
-        alive = same < alive ? same : alive;
-        while (alive < o->texts[i].len) {
-            int32_t next = state_step(c, path[alive], (uint8_t)o->texts[i].at[alive]);
-            if (next == NOWHERE) break;
-            path[++alive] = next;
+    size_t n_allowed = 0;
+    for (size_t i = 0; i < o->n;) {
+        const TokenNode *node = &o->nodes[i];
+        int32_t next = state_step(c, path[node->depth - 1], node->byte);
+        if (next == NOWHERE) {
+            i = node->end;
+            continue;
         }
-        if (alive < o->texts[i].len) dead_at = alive;
-        else allowed[o->ids[i]] = 1, n_allowed++;
+        path[node->depth] = next;
+        for (uint32_t t = node->first; t < node[1].first; t++, n_allowed++) bit_set(c->bits, o->ids[t]);
+        i++;
     }
     return n_allowed;
 }
 
-static ConstraintState mask_make(Constraint *c, uint8_t *allowed) {
-    memset(allowed, 0, (size_t)c->order->vocabulary);
-    if (c->current == NOWHERE || c->is_stuck) return CONSTRAINT_STUCK;
+static ConstraintState mask_make(Constraint *c) {
     bool accepts = c->states.at[c->current].accepts;
-    size_t n_ends = 0, n_allowed = mask_fill(c, allowed);
+    size_t n_ends = 0;
+    memset(c->bits, 0, c->order->mask_bytes);
+    size_t n_allowed = mask_fill(c);
     if (c->is_stuck) return CONSTRAINT_STUCK;
     if (n_allowed == 0) return accepts ? CONSTRAINT_DONE : CONSTRAINT_STUCK;
     const int32_t *ends = tokenizer_end_ids(c->order->tokenizer, &n_ends);
-    for (size_t i = 0; i < n_ends && accepts; i++) allowed[ends[i]] = 1;
+    for (size_t i = 0; i < n_ends && accepts; i++) bit_set(c->bits, ends[i]);
     return CONSTRAINT_OPEN;
 }
 
@@ -363,61 +329,50 @@ static int32_t count_kind(const Constraint *c, const Frame *frame) {
     return frame->at;
 }
 
-static void kind_find(Constraint *c) {
-    const State *state = &c->states.at[c->current];
-    StateKind *kind = &c->kind;
-    kind->n = 0;
-    kind->at[kind->n++] = state->accepts;
+// What of a reading decides the mask: its nodes, and how near its repetitions are to their bounds.
+static size_t kind_find(Constraint *c, int32_t id) {
+    size_t n = 0;
+    for (; id; id = c->frames.at[id].parent) {
+        if (n + 2 > c->kind_cap) c->kind = vec_grow(c->mask_arena, c->kind, n, &c->kind_cap, sizeof *c->kind);
+        c->kind[n++] = c->frames.at[id].node;
+        c->kind[n++] = count_kind(c, &c->frames.at[id]);
+    }
+    return n;
+}
+
+// Of equal keys the masks are equal, also between answers. Readings are a set: their order, which is that of their making,
+// does not count.
+static MaskKey state_key(Constraint *c) {
+    State *state = &c->states.at[c->current];
+    if (state->has_key) return state->key;
+    MaskKey all = c->grammar_key;
     for (int i = 0; i < state->n; i++) {
-        int32_t id = state->readings[i];
-        for (; id && kind->n + 3 < KIND_MAX; id = c->frames.at[id].parent) {
-            kind->at[kind->n++] = c->frames.at[id].node;
-            kind->at[kind->n++] = count_kind(c, &c->frames.at[id]);
-        }
-        kind->at[kind->n++] = NOWHERE;                 // no node's number
-        if (!id && kind->n + 3 < KIND_MAX) continue;
-        kind->n = 0;
-        return;
+        size_t n = kind_find(c, state->readings[i]);
+        MaskKey one = key_add((MaskKey){0, 0}, c->kind, n * sizeof *c->kind);
+        all.a += one.a, all.b += one.b;
     }
-}
-
-// The mask of a state of the same kind; −1: there is none.
-static int mask_find(Constraint *c) {
-    kind_find(c);
-    for (int i = 0; i < MASKS_MAX && c->kind.n; i++) {
-        const StateKind *kept = c->masks[i].kind;
-        if (kept && kept->n == c->kind.n && memcmp(kept->at, c->kind.at, kept->n * sizeof *kept->at) == 0) return i;
-    }
-    return -1;
-}
-
-static int mask_new(Constraint *c) {
-    int at = c->next_mask;
-    KeptMask *kept = &c->masks[at];
-    c->next_mask = (c->next_mask + 1) % MASKS_MAX;
-    if (!kept->allowed) {
-        kept->allowed = arena_new(c->mask_arena, (size_t)c->order->vocabulary);
-        kept->kind = arena_new(c->mask_arena, sizeof *kept->kind);
-    }
-    kept->is = mask_make(c, kept->allowed);
-    *kept->kind = c->kind;
-    return at;
+    state->key = key_add(all, &state->accepts, sizeof state->accepts);
+    state->has_key = true;
+    return state->key;
 }
 
 ConstraintState constraint_mask(Constraint *c, const uint8_t **mask) {
-    static const uint8_t none[1];
-    *mask = none;
-    if (c->current == NOWHERE) return CONSTRAINT_STUCK;
+    int is;
+    *mask = c->allowed;
+    if (c->current == NOWHERE || c->is_stuck) return CONSTRAINT_STUCK;
     if (c->states.len > STATES_MAX) machine_renew(c);
-    int at = c->states.at[c->current].mask;
-    if (at < 0 || c->masks[at].state != c->current) {
-        at = mask_find(c);
-        if (at < 0) at = mask_new(c);
-        c->masks[at].state = c->current;
-        c->states.at[c->current].mask = at;
+    MaskKey key = state_key(c);
+    if (c->has_allowed && key.a == c->allowed_key.a && key.b == c->allowed_key.b) return c->allowed_is;
+    const uint8_t *bits = token_order_recall(c->order, key, &is);
+    if (!bits) {
+        bits = c->bits;
+        is = (int)mask_make(c);
+        if (!c->is_stuck) token_order_keep(c->order, key, bits, is);
     }
-    *mask = c->masks[at].allowed;
-    return c->masks[at].is;
+    token_order_spread(c->order, bits, c->allowed);
+    c->allowed_key = key;
+    c->has_allowed = true;
+    return c->allowed_is = (ConstraintState)is;
 }
 
 void constraint_take(Constraint *c, int32_t token) {

@@ -1,19 +1,14 @@
 // constraint: holds an answer to a grammar, token by token, whatever bytes tokens are made of.
 // In: a Grammar, the tokens as bytes. Out: which tokens may come next, as a mask; moved on by each token taken.
 // Invariant: a token is allowed exactly if its bytes, behind all before, begin some text of the grammar; end tokens exactly
-// if what is there is one. Masks are kept with the state they belong to; memory has a bound, whatever the grammar.
+// if what is there is one. Memory has a bound, whatever the grammar. Masks are asked for by one thread for all constraints
+// of one order; the rest may be done on any.
 // Example: grammar "[0-9]{2}": behind "4" the tokens "2" and "7" may come, "42" and the end may not.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "text/grammar.h"
-#include "text/tokenizer.h"
-
-// The tokens of a vocabulary in the order of their bytes: made once, then only read.
-typedef struct TokenOrder TokenOrder;
-// shown: special tokens that are text all the same (markers of calls); others are never part of a constrained answer.
-TokenOrder *token_order_create(const Tokenizer *tokenizer, const Text *shown, size_t n_shown);
-void token_order_destroy(TokenOrder *order);             // NULL is allowed
+#include "text/token_order.h"
 
 typedef struct Constraint Constraint;
 // order must outlive the constraint, the grammar too.

@@ -409,6 +409,49 @@ static void grammars_in_text_have_limits(void **state) {
 
 static const Token tokens[] = {{"ab", 1, 0}, {"12", 1, 0}, {"1\"", 1, 0}, {"\"a", 1, 0}, {"é", 1, 0}, {"<|end|>", 3, 0}};
 
+// What was kept comes back or was forgotten; it is never another's. Nodes hold each token once.
+static void masks_are_kept(const TokenOrder *order) {
+    enum { KEYS = 20000 };
+    uint8_t bits[64], bytes[512];
+    int is, n_known = 0;
+    assert_int_equal(order->mask_bytes, 33);
+    assert_int_equal(order->vocabulary, 262);
+    assert_null(token_order_recall(order, (MaskKey){1, 2}, &is));
+    for (uint64_t i = 0; i < KEYS; i++) {
+        memset(bits, (int)(i % 251), sizeof bits);
+        token_order_keep(order, (MaskKey){i * 3, i}, bits, (int)i);
+        const uint8_t *kept = token_order_recall(order, (MaskKey){i * 3, i}, &is);
+        assert_non_null(kept);
+        assert_int_equal(is, i);
+        assert_null(token_order_recall(order, (MaskKey){i * 3, i + 1}, &is));
+    }
+    for (uint64_t i = 0; i < KEYS; i++) {
+        const uint8_t *kept = token_order_recall(order, (MaskKey){i * 3, i}, &is);
+        if (!kept) continue;
+        n_known++;
+        assert_int_equal(is, i);
+        assert_int_equal(kept[32], i % 251);
+    }
+    assert_in_range(n_known, 1000, 2048);
+    memset(bytes, 7, sizeof bytes);
+    memset(bits, 0, sizeof bits);
+    bits[0] = 0x81, bits[32] = 0x20;
+    token_order_spread(order, bits, bytes);
+    for (int i = 0; i < 512; i++) assert_int_equal(bytes[i], i >= 262 ? 7 : i == 0 || i == 7 || i == 261);
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < order->n; i++) {
+        const TokenNode *node = &order->nodes[i];
+        assert_in_range(node->end, i + 1, order->n);
+        if (i + 1 < order->n && node->end > i + 1) assert_int_equal(node[1].depth, node->depth + 1);
+        for (uint32_t t = node->first; t < node[1].first; t++, n_tokens++) {
+            Text piece = tokenizer_decode_piece(order->tokenizer, order->ids[t]);
+            assert_int_equal(piece.len, node->depth);
+            assert_int_equal((uint8_t)piece.at[piece.len - 1], node->byte);
+        }
+    }
+    assert_int_equal(n_tokens, 261);               // all but the end
+}
+
 static void masks_allow_what_goes_on(void **state) {
     (void)state;
     Arena *arena = arena_create();
@@ -474,7 +517,8 @@ static void masks_allow_what_goes_on(void **state) {
             int32_t taken[40];
             for (int step = 0; step < 40; step++) {
                 const uint8_t *mask, *own;
-                Constraint *fresh = constraint_create(g, root, order);
+                TokenOrder *empty = token_order_create(tokenizer, NULL, 0);      // knows no mask yet
+                Constraint *fresh = constraint_create(g, root, empty);
                 for (int k = 0; k < step; k++) constraint_take(fresh, taken[k]);
                 ConstraintState is = constraint_mask(c, &mask);
                 assert_int_equal(constraint_mask(fresh, &own), is);
@@ -483,12 +527,14 @@ static void masks_allow_what_goes_on(void **state) {
                 for (int32_t id = 0; id < 261 && is == CONSTRAINT_OPEN; id++)
                     if (mask[id] && rand_r(&random) % ++n_open == 0) chosen = id;
                 constraint_destroy(fresh);
+                token_order_destroy(empty);
                 if (chosen < 0) break;
                 constraint_take(c, taken[step] = chosen);
             }
             constraint_destroy(c);
         }
     }
+    masks_are_kept(order);
     token_order_destroy(order);
     tokenizer_destroy(tokenizer);
     gguf_close(&gguf);
