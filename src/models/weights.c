@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/os.h"
 #include "base/parallel.h"
 
 typedef enum Use { NOT_WANTED, OPTIONAL, NEEDED } Use;
@@ -131,7 +132,7 @@ int64_t weights_bytes(const Weights *w, const ModelConfig *c, BlockRange part) {
 
 // ---------------------------------------------------------------- where the bytes lie
 
-enum { PIECE_BYTES = 32 << 20, GATHER_THREADS = 8, JOB_BLOCKS = 1 << 12 };
+enum { PIECE_BYTES = 32 << 20, JOB_BLOCKS = 1 << 12 };
 
 // A piece of a tensor on its way into planes: field i of its blocks comes to lie at field[i].
 typedef struct Piece {
@@ -162,7 +163,7 @@ static bool bind_planes(Weight *w, const GgufTensor *t, const BufferHost *host, 
         p.n = n_blocks - first < most ? n_blocks - first : most;
         p.blocks = (const uint8_t *)t->data + first * w->type->block_bytes;
         for (int i = 0; i < p.n_planes; i++) p.field[i] = piece + planes[i].begin * p.n;
-        TRY(parallel_run((int)((p.n + JOB_BLOCKS - 1) / JOB_BLOCKS), GATHER_THREADS, gather_some, &p, err));
+        TRY(parallel_run((int)((p.n + JOB_BLOCKS - 1) / JOB_BLOCKS), cpu_count(), gather_some, &p, err));
         for (int i = 0; i < p.n_planes; i++) {
             int64_t width = planes[i].end - planes[i].begin;
             host->write(host->context, w->buffer, (size_t)(planes[i].offset + first * width), p.field[i], (size_t)(p.n * width));

@@ -14,7 +14,7 @@
 #include "runtime/gpu_target.h"
 
 enum { READABLE_BEHIND = 64, MOST_GRAPHS = 32 };
-enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 4, LINE_BYTES = 64 };
+enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 8, LINE_BYTES = 64 };
 static const char OLDEST_TARGET[] = "sm_80";
 
 // A step's launches as one graph: known again by where its table is and what stands in it.
