@@ -127,8 +127,12 @@ class Bench:
         parts = [Path(part) for part in make_model.part_paths(str(path), layout.parts)]
         script = os.path.getmtime(make_model.__file__)
         if not all(part.exists() and part.stat().st_mtime >= script for part in parts):
-            self.models.mkdir(parents=True, exist_ok=True)
-            make_model.make(make_model.SHAPES[shape], shape, quant, SEED, str(path), layout)
+            own = self.models / f"{os.getpid()}"   # another run may be making the same
+            own.mkdir(parents=True, exist_ok=True)
+            make_model.make(make_model.SHAPES[shape], shape, quant, SEED, str(own / path.name), layout)
+            for part in parts:
+                os.replace(own / part.name, part)
+            own.rmdir()
         return parts[0]
 
     def golden_rows(self, golden: dict, *flags: str) -> np.ndarray:
