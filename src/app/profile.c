@@ -89,10 +89,10 @@ static bool part_collect(Profile *p, const Model *model, int part, Step *step, A
     return true;
 }
 
-static bool profile_collect(Profile *p, Model *model, Arena *arena, Error *err) {
+static bool profile_collect(Profile *p, Model *model, int rows, Arena *arena, Error *err) {
     for (int part = 0; part < model_parts(model); part++) {
         Step *step = NULL;
-        TRY(model_step(model, part, model_slots(model), &step, err));
+        TRY(model_step(model, part, rows, &step, err));
         TRY(part_collect(p, model, part, step, arena, err));
     }
     qsort(p->rows, (size_t)p->n_rows, sizeof *p->rows, row_compare);
@@ -147,6 +147,14 @@ static void profile_print(const Profile *p, const Loaded *l, bool with_source) {
         printf("\n%s---- %s%s\n%s\n", style_begin_bold(), p->rows[i].name, style_end(), p->rows[i].source ? p->rows[i].source : "");
 }
 
+// One piece of a prompt at the wanted depth. How long attention takes depends on where the rows stand, not on what the cells
+// before them hold (zeros, here): nothing needs to be filled.
+static bool piece_run(Model *model, int64_t depth, int n, Error *err) {
+    int32_t tokens[MODEL_CHUNK_MAX], positions[MODEL_CHUNK_MAX], slots[MODEL_CHUNK_MAX] = {0};
+    for (int i = 0; i < n; i++) tokens[i] = (int32_t)(i % model_vocab_size(model)), positions[i] = (int32_t)depth + i;
+    return model_forward(model, tokens, positions, slots, n, true, err);
+}
+
 // Brings as many sequences as there are slots to the wanted depth and generates a few tokens of each, so that the step is
 // compiled and its inputs are set.
 static bool depth_reach(Model *model, int64_t depth, Arena *arena, Error *err) {
@@ -167,11 +175,12 @@ static bool profile_run(Loaded *l, int64_t depth, const Options *o, Error *err) 
     Profile p = {.n_blocks = model_config(l->model)->n_blocks};
     Progress progress = {0};
     progress_compiling(&progress);
-    bool ok = depth_reach(l->model, depth, o->arena, err);
+    int piece = (int)option_int(o, OPTION_piece);
+    bool ok = piece ? piece_run(l->model, depth, piece, err) : depth_reach(l->model, depth, o->arena, err);
     progress_end(&progress);
     TRY(ok);
     p.roof_gb_s = loaded_roof_gb_s(l);
-    TRY(profile_collect(&p, l->model, o->arena, err));
+    TRY(profile_collect(&p, l->model, piece ? piece : model_slots(l->model), o->arena, err));
     if (option_given(o, OPTION_json)) profile_print_json(&p, l, option_given(o, OPTION_source));
     else profile_print(&p, l, option_given(o, OPTION_source));
     return true;
@@ -183,7 +192,9 @@ bool command_profile(const Options *o, Error *err) {
     Loaded loaded;
     TRY(numbers_read(o->arena, "--depth", option_text(o, OPTION_depth), &depths, &n, err));
     if (n != 1 || depths[0] > 1 << 24) return fail(err, LATHE_BAD_REQUEST, "profile takes one --depth, at most %d", 1 << 24);
-    LoadOptions load = load_options(o, depths[0] + WARM_TOKENS + 1);
+    int64_t piece = option_int(o, OPTION_piece);
+    if (piece && option_int(o, OPTION_rows) > 1) return fail(err, LATHE_BAD_REQUEST, "--piece is rows of one sequence, --rows is one row of each of several: choose one");
+    LoadOptions load = load_options(o, depths[0] + (piece ? piece : WARM_TOKENS + 1));
     load.model_options.slots = (int)option_int(o, OPTION_rows);
     TRY(loaded_open(&loaded, o->arena, &load, err));
     bool ok = profile_run(&loaded, depths[0], o, err);

@@ -8,7 +8,7 @@
 #include "codegen/codegen.h"
 #include "schedule/interleave.h"
 
-enum { MAX_RANGES = 16, WHOLE_LANES = 64, MAX_LANES = 1024, STORE_LANES = 16, SHARED_COPIES = 4, ROW_LANES = 32 };
+enum { MAX_RANGES = 16, WHOLE_LANES = 64, MAX_LANES = 1024, STORE_LANES = 16, SHARED_COPIES = 4, ROW_LANES = 32, BESIDE_LANES = 8 };
 
 Accum accum_parts(const UOp *u) {
     Accum a = {.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_loops = (int)u->arg[2],
@@ -93,6 +93,31 @@ static UOp *steps_of(UOp *range, int64_t step) {
     if (uop_is_int_const(range->src[0], &n)) return uop_int(g, DT_I32, n / step);
     UOp *end = uop_binary(OP_ADD, range->src[0], uop_int(g, DT_I32, step - 1));
     return simplify(uop_binary(OP_IDIV, end, uop_int(g, DT_I32, step)));
+}
+
+// A float sum in many chains beside lanes of the store: one chain after the other, each in registers, Σ_c Σ_j v(chains · j + c).
+static UOp *plan_chain_by_chain(UOp *u) {
+    UOp *range = u->src[1];
+    int64_t chains = u->arg[1], size = range_size(range);
+    Accum outer = {.monoid = MONOID_SUM, .chains = (int)chains, .n_tail_lanes = -1, .n_loops = 1, .is_stepwise = true};
+    UOp *c = uop_range_const(u->graph, size < chains ? size : chains, RANGE_REDUCE), *j = NULL, *to = c;
+    if (size > chains) {
+        j = uop_range_const(u->graph, size / chains, RANGE_REDUCE);
+        to = scaled_sum(j, chains, c);
+    }
+    outer.loops = &c;
+    outer.value = rename_loops(uop_substitute(u->src[0], &range, &to, 1));
+    if (j) outer.value = accum_new((Accum){.monoid = MONOID_SUM, .chains = 1, .n_tail_lanes = -1, .n_loops = 1, .loops = &j, .value = outer.value});
+    return accum_new(outer);
+}
+
+static bool is_ordered(const UOp *fold) { return fold->arg[0] == MONOID_SUM && dtype_is_float(fold->dtype); }
+
+// A fold that takes its units one by one, each for all lanes of the store.
+static UOp *plan_beside(UOp *u) {
+    if (is_ordered(u) && u->arg[1] > 1) return plan_chain_by_chain(u);
+    return accum_new((Accum){.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_tail_lanes = -1, .n_loops = u->n_src - 1,
+                             .loops = u->src + 1, .value = u->src[0]});
 }
 
 static UOp *plan_fold(UOp *u, bool is_stepwise) {
@@ -212,8 +237,9 @@ static bool bounds_a_loop(UOp *store, UOp *range) {
     return false;
 }
 
-// Bytes of the loads that depend on a range, and of those that do not: what copies along it would share.
-static void shared_bytes(UOp *store, UOp *range, double *dependent, double *independent) {
+// Bytes of the loads that depend on a range, and of those that do not: what copies along it would share. of_tile: of one tile
+// only, where memory that other tiles go through is no reason for copies.
+static void shared_bytes(UOp *store, UOp *range, bool of_tile, double *dependent, double *independent) {
     Arena *arena = graph_arena(store->graph);
     ArenaMark mark = arena_mark(arena);
     RangeSets sets = range_sets(arena, store->src[1]);
@@ -222,6 +248,8 @@ static void shared_bytes(UOp *store, UOp *range, double *dependent, double *inde
         UOp *u = sets.order.at[k];
         if (u->op != OP_LOAD) continue;
         double nbytes = dtype_bytes(u->dtype) * range_sets_trips(&sets, u);
+        for (size_t r = 0; of_tile && r < sets.ranges.len; r++)
+            if (range_kind(sets.ranges.at[r]) == RANGE_GLOBAL && range_sets_has(&sets, u, r)) nbytes /= (double)range_size(sets.ranges.at[r]);
         if (range_sets_depends(&sets, u, range)) *dependent += nbytes; else *independent += nbytes;
     }
     arena_release(arena, mark);
@@ -229,14 +257,14 @@ static void shared_bytes(UOp *store, UOp *range, double *dependent, double *inde
 
 // The loop along which copies share most; the axis must carry the smaller stream, so that no new stream of large memory is
 // opened. 0 where none does.
-static int find_shared_axis(UOp *store) {
+static int find_shared_axis(UOp *store, bool of_tile) {
     int best = 0;
     double best_gain = 0;
     for (int i = 2; i < store->n_src; i++) {
         double dependent, independent;
         if (!range_is_static(store->src[i]) || lanes_for(range_size(store->src[i]), SHARED_COPIES) == 1) continue;
         if (bounds_a_loop(store, store->src[i])) continue;
-        shared_bytes(store, store->src[i], &dependent, &independent);
+        shared_bytes(store, store->src[i], of_tile, &dependent, &independent);
         if (independent > dependent && independent - dependent > best_gain) best = i, best_gain = independent - dependent;
     }
     return best;
@@ -260,17 +288,23 @@ static UOp *with_thread_tile(UOp *store) {
     return uop_store(uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), ranges, n);
 }
 
+// Whether it adds to what it stored before (outward.c): its loops walk what a tile shares, step by step.
+static bool adds_to_memory(const UOp *store) {
+    const UOp *v = store->src[1], *known = v->op == OP_MULADD ? v->src[2] : v->op == OP_ADD ? v->src[1] : NULL;
+    return known && known->op == OP_LOAD && known->src[0] == store->src[0];
+}
+
 static UOp *plan_store(UOp *store) {
     UOp *tiled = with_thread_tile(store);
     if (tiled) return tiled;
     if (store->n_src == 2) return store;
-    if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store));
+    if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store, false));
     int last = store->n_src - 1;
     UOp *range = store->src[last];
     bool loops = has_loops_inside(store->src[1]);
     int64_t lanes = lanes_for(range_size(range), loops ? 4 * STORE_LANES : STORE_LANES);
     if (lanes == 1 || bounds_a_loop(store, range) || !has_unit_stride(index_of(store), range)) return store;
-    int copied = loops ? find_shared_axis(store) : 0;
+    int copied = loops ? find_shared_axis(store, adds_to_memory(store)) : 0;
     if (copied == last) copied = 0;
     if (!copied) return split_store(store, last, lanes, false);
     return with_copies(split_store(store, last, lanes_for(range_size(range), STORE_LANES), false), copied);
@@ -293,22 +327,57 @@ static bool is_interleaved(void *context, UOp *load, UOp *loop) {
 }
 
 // A loop of a store that becomes lanes: made before all others, as expand lets small ids vary fastest.
-typedef struct Rows { UOp *loop, *lane; } Rows;
+typedef struct Rows { UOp *loop, *lane; bool is_beside; } Rows;
+
+// Whether a fold's values lie side by side along the loop: what it loads is the same for all of its steps, or the next cell.
+static bool lies_beside(const RangeSets *sets, UOp *fold, UOp *loop) {
+    Arena *arena = graph_arena(fold->graph);
+    UOpList order = uop_toposort_value(arena, fold->src[0]);
+    bool is_wide = false;
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        int64_t step;
+        if (u->op != OP_LOAD || !range_sets_depends(sets, u, loop)) continue;
+        if (u->n_src > 1 || !index_step(u->src[0]->src[1], loop, &step) || step != 1) return false;
+        is_wide |= range_sets_depends(sets, u, fold->src[1]);
+    }
+    return is_wide;
+}
+
+// The last loop of a store whose sums and maxima all have their terms side by side along it: lanes that need no sum of lanes.
+static UOp *loop_beside(Arena *arena, UOp *store) {
+    UOp *loop = store->n_src > 2 ? store->src[store->n_src - 1] : NULL;
+    bool is_needed = false;
+    if (!loop || !range_is_static(loop) || range_size(loop) % BESIDE_LANES || range_kind(loop) != RANGE_LOOP) return NULL;
+    if (!has_unit_stride(index_of(store), loop) || bounds_a_loop(store, loop)) return NULL;
+    RangeSets sets = range_sets(arena, store->src[1]);
+    for (size_t k = 0; k < sets.order.len; k++) {
+        UOp *u = sets.order.at[k];
+        if (u->op != OP_FOLD || !range_sets_depends(&sets, u, loop)) continue;
+        if (u->n_src != 2 || dtype_bytes(u->dtype) != 4 || !lies_beside(&sets, u, loop)) return NULL;
+        bool has_chains = is_ordered(u) && u->arg[1] > 1;
+        if (has_chains && (!range_is_static(u->src[1]) || (range_size(u->src[1]) > u->arg[1] && range_size(u->src[1]) % u->arg[1]))) return NULL;
+        is_needed |= has_chains || !is_ordered(u);
+    }
+    return is_needed ? loop : NULL;
+}
 
 // The stores that have one, and the folds that depend on it: both as keys.
-static UOpMap find_rows(Arena *arena, const UOpList *order) {
+static UOpMap find_rows(Arena *arena, const UOpList *order, const Target *target) {
     UOpMap rows;
     uop_map_init(&rows, arena);
     for (size_t k = 0; k < order->len; k++) {
         UOp *store = order->at[k], *loop = store->op == OP_STORE ? interleave_loop(arena, store, is_interleaved, NULL) : NULL;
+        bool is_beside = store->op == OP_STORE && !loop && !target->group_threads && (loop = loop_beside(arena, store)) != NULL;
         if (!loop) continue;
         RangeSets sets = range_sets(arena, store->src[1]);
         Rows *r = arena_new(arena, sizeof *r);
-        *r = (Rows){loop, uop_range_const(store->graph, lanes_for(range_size(loop), ROW_LANES), RANGE_LANE)};
+        int64_t most = is_beside ? STORE_LANES : ROW_LANES;
+        *r = (Rows){loop, uop_range_const(store->graph, lanes_for(range_size(loop), most), RANGE_LANE), is_beside};
         uop_map_put(&rows, store, r);
         for (size_t i = 0; i < sets.order.len; i++) {
             UOp *fold = sets.order.at[i];
-            bool is_spread = fold->op == OP_FOLD && (dtype_is_int(fold->dtype) || fold->arg[1] > 1);   // one chain has no lanes anyway
+            bool is_spread = fold->op == OP_FOLD && (is_beside || dtype_is_int(fold->dtype) || fold->arg[1] > 1);   // one chain has no lanes anyway
             if (is_spread && range_sets_depends(&sets, fold, loop)) uop_map_put(&rows, fold, r);
         }
     }
@@ -318,14 +387,14 @@ static UOpMap find_rows(Arena *arena, const UOpList *order) {
 static UOp *with_row_lanes(UOp *store, const Rows *rows) {
     int at = 2;
     while (store->src[at] != rows->loop) at++;
-    return split_store_by(store, at, rows->lane, false);
+    store = split_store_by(store, at, rows->lane, false);
+    return rows->is_beside ? with_copies(store, find_shared_axis(store, true)) : store;
 }
 
 UOp *axes_plan(UOp *sink, const Target *target) {
-    (void)target;
     Arena *arena = graph_arena(sink->graph);
     UOpList order = uop_toposort(arena, sink);
-    UOpMap done, rows = find_rows(arena, &order);
+    UOpMap done, rows = find_rows(arena, &order, target);
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k];
@@ -333,7 +402,7 @@ UOp *axes_plan(UOp *sink, const Target *target) {
         for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
         UOp *v = uop_with_src(u, src);
         const Rows *row = uop_map_get(&rows, u);
-        if (v->op == OP_FOLD) v = plan_fold_wide(v, row != NULL);
+        if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
         if (v->op == OP_STORE) v = row ? with_row_lanes(v, row) : plan_store(v);
         uop_map_put(&done, u, v);
     }

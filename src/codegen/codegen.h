@@ -9,6 +9,7 @@
 
 // The passes, in order (pipeline.c).
 UOp *spread_threads(UOp *sink, const Target *target);   // threads.c: what each thread of a group does
+UOp *sums_outward(UOp *sink, const Target *target);     // outward.c: sums that go around the store they belong to
 UOp *axes_plan(UOp *sink, const Target *target);        // axes.c: which ranges are loops, lanes or copies
 UOp *decompose(UOp *sink, const Target *target);        // decompose.c: ops the target lacks
 UOp *expand(UOp *sink, const Target *target);           // expand.c: lanes become vectors, folds become accumulators

@@ -69,6 +69,7 @@ typedef struct Lines {
     UOpMap reg_mask;    // DEFINE_REG → loops around the nest that accumulates into it (Mask *)
     UOpMap done;
     UOpList marked;     // what was done, in order
+    UOpList around;     // loops that are open, outermost first
     int n_bits;
     Mask open;
 } Lines;
@@ -141,7 +142,7 @@ static void emit(Lines *l, UOp *u);
 
 // Large memory that an innermost loop walks through: the bytes of one step, from lo to hi behind a common base.
 typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
-enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, LINE_BYTES = 64, MAX_STREAMS = 8, MAX_LINES = 40 };
+enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40 };
 
 static void find_streams(Lines *l, UOp *u, Mask loop, Stream *streams, int *n, UOpMap *seen, bool *has_nest) {
     if (uop_map_get(seen, u)) return;
@@ -164,6 +165,15 @@ static void find_streams(Lines *l, UOp *u, Mask loop, Stream *streams, int *n, U
     for (int i = 0; i < u->n_src; i++) find_streams(l, u->src[i], loop, streams, n, seen, has_nest);
 }
 
+// How often the loops around walk through the same memory again: those that its address does not depend on, behind the first
+// that it does.
+static double walks_of(Lines *l, UOp *const *loops, int n, UOp *base) {
+    double walks = 1;
+    for (int i = 0; i < n; i++)
+        if (!(mask_of(l, base) & range_bit(l, loops[i]))) walks *= range_is_static(loops[i]) ? (double)range_size(loops[i]) : 1;
+    return walks;
+}
+
 // One request a cache line, a fixed distance ahead: what hardware does not see in steps of odd sizes.
 static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
     Stream streams[MAX_STREAMS];
@@ -174,6 +184,7 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
     for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), streams, &n, &seen, &has_nest);
     if (has_nest) return;
     for (int k = 0; k < n; k++) {
+        if (walks_of(l, l->around.at, (int)l->around.len, streams[k].base) >= MANY_WALKS) continue;   // it comes from caches
         if (streams[k].hi - streams[k].lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
         int64_t held = dtype_bytes(streams[k].buffer->dtype);
         for (int64_t at = streams[k].lo; at < streams[k].hi; at += LINE_BYTES) {
@@ -240,12 +251,14 @@ static void emit_nest(Lines *l, UOp *u) {
         mark_done(l, range);
         if ((is_guard(range) || !may_read) && guarded == SIZE_MAX) guarded = l->marked.len;
         l->open |= range_bit(l, range);
+        vec_push(l->arena, &l->around, range);
         closed |= range_bit(l, range);
     }
     emit_prefetch(l, u, u->src[u->n_src - 1]);
     for (int k = 0; k < n_stores; k++) emit(l, u->src[k]);
     for (int i = u->n_src; i-- > n_stores;) push(l, uop_new(l->graph, OP_END, DT_VOID, 1, &u->src[i], 1, NULL, 0));
     l->open = before;
+    l->around.len -= (size_t)(u->n_src - n_stores);
     // What depends on a closed loop, and all that stands in a guard, is out of scope: another nest computes it anew.
     for (size_t k = start; k < l->marked.len; k++) {
         UOp *v = l->marked.at[k];

@@ -13,6 +13,7 @@ typedef struct Pass { const char *name; GraphStage promised; UOp *(*run)(UOp *si
 
 static const Pass passes[] = {
     {"threads", STAGE_KERNEL, spread_threads},
+    {"outward", STAGE_KERNEL, sums_outward},
     {"axes", STAGE_LOOPS, axes_plan},
     {"decompose", STAGE_LOOPS, decompose},
     {"tiles", STAGE_BODY, lower_tiles},

@@ -17,7 +17,7 @@ static const struct {
     {1, true},  {2, false}, {4, true},   {8, false},
     {16, true}, {64, true}, {256, true}, {MODEL_ROWS_MAX, true},
 };
-enum { N_SIZES = sizeof row_sizes / sizeof *row_sizes, FEW_ROWS = 16 };
+enum { N_SIZES = sizeof row_sizes / sizeof *row_sizes, FEW_ROWS = MODEL_ROWS_MIXED, ROWS_TOGETHER = 16 };
 
 typedef struct Sampler {
     int64_t counts, allowed; // i32, u8 [slots, vocab]
@@ -157,6 +157,7 @@ static bool parts_load(Model *m, const Gguf *gguf, const PlanOptions *plan, Erro
     PlanOptions own = *plan;
     for (int i = 0; i < m->n_parts; i++) {
         Part *part = &m->parts[i];
+        own.rows_together = engine_target(part->engine)->group_threads ? 0 : ROWS_TOGETHER;   // rows become lanes, not threads
         TRY(plan_create(&part->plan, m->arena, gguf, &own, &part->host, err));
         own.part = (BlockRange){part->plan->part.end, part->plan->config->n_blocks};
         m->engine = part->engine, m->plan = part->plan;
@@ -418,6 +419,9 @@ bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, co
                         (long long)m->plan->slots - 1);
     }
     int size = size_to_run(m, n, want_logits);
+    for (int i = 1; i < n && row_sizes[size].rows > MODEL_ROWS_MIXED; i++)
+        if (slots[i] != slots[0])
+            return fail(err, LATHE_BAD_REQUEST, "%d rows of several slots: at most %d may be, or all of one slot", n, MODEL_ROWS_MIXED);
     for (int p = 0; p < m->n_parts; p++) {
         Part *part = &m->parts[p];
         StepWish wish = rows_wish(part, size, want_logits);

@@ -53,7 +53,7 @@ bool model_eval(Model *model, int slot, const int32_t *tokens, int64_t n, int64_
                 float *logits, Error *err) MUST_CHECK;
 
 // One step over rows of any mix of sequences: row r is tokens[r] at positions[r] of slots[r]; rows of one sequence
-// stand in rising order of position. n ≤ MODEL_CHUNK_MAX. Logits of all rows (want_logits) go to the logits buffer.
+// stand in rising order of position. n ≤ MODEL_CHUNK_MAX; more than 16 are all of one slot. Logits of all rows (want_logits) go to the logits buffer.
 bool model_forward(Model *model, const int32_t *tokens, const int32_t *positions, const int32_t *slots, int n,
                    bool want_logits, Error *err) MUST_CHECK;
 // Compiles ahead what model_forward needs for n rows, and model_sample for such options. Another thread may do that while one

@@ -215,6 +215,7 @@ static bool plan_sizes(Planner *p) {
     plan->config = config;
     plan->is_exact = o->is_exact;
     plan->slots = o->slots;
+    plan->rows_together = o->rows_together;
     plan->part = o->part.end ? o->part : (BlockRange){0, config->n_blocks};
     CHECK(plan->part.first >= 0 && plan->part.first < plan->part.end && plan->part.end <= config->n_blocks);
     TRY(weights_find(&plan->weights, p->arena, config, p->gguf, p->err));

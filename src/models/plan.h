@@ -12,6 +12,7 @@ typedef struct PlanOptions {
     int slots;                         // ≥ 1
     LoadProgress progress;
     BlockRange part;                   // end 0: all blocks
+    int rows_together;                 // as ModelPlan
 } PlanOptions;
 
 // Errors: those of config_read, weights_find and the host; LATHE_BAD_REQUEST for a context beyond the model's or a

@@ -37,16 +37,16 @@ static Tensor turn(Build *b, Tensor x, int block) {
                       is_local ? b->local_sin_rows : b->sin_rows, b->c->rope.layout);
 }
 
-// Stores value [n, width] in a block's cache and gives back the pages in view, [n, pages, KV_PAGE, width].
+// Stores value [n, width] in a block's cache and gives back the pages in view, [n, pages, KV_PAGE, heads, width / heads].
 static Tensor through_cache(Build *b, const CacheBuffers *buffers, KvShape shape, Tensor value,
-                            const KvView *view) {
+                            const KvView *view, int64_t heads) {
     const ModelPlan *p = b->plan;
     KvCache cache = kv_cache(b->layers.graph, p->cache_format, shape, buffers->plane,
                              p->slots * p->pages_per_slot + 1);
     cache = kv_write(cache, &b->rows, value);
     for (int i = 0; i < cache.format->n_planes; i++)
         b->out->cached[b->out->n_cached++] = cache.plane[i];
-    return kv_read(&cache, view);
+    return kv_read(&cache, view, heads);
 }
 
 // ---------------------------------------------------------------- attention
@@ -66,10 +66,8 @@ static Tensor grouped_attention(Build *b, Input x, int block) {
     q = tensor_reshape(tensor_mul_const(q, c->score_scale),
                        dims(n, c->kv_heads, share, c->key_dim));
     Tensor keys = through_cache(b, &b->plan->keys[block], config_keys(c),
-                                tensor_reshape(k, dims(n, -1)), &view);
-    Tensor values = through_cache(b, &b->plan->values[block], config_values(c), v, &view);
-    keys = tensor_reshape(keys, dims(n, -1, KV_PAGE, c->kv_heads, c->key_dim));
-    values = tensor_reshape(values, dims(n, -1, KV_PAGE, c->kv_heads, c->value_dim));
+                                tensor_reshape(k, dims(n, -1)), &view, c->kv_heads);
+    Tensor values = through_cache(b, &b->plan->values[block], config_values(c), v, &view, c->kv_heads);
     Tensor y = attention(q, keys, values, &view, c->score_cap);
     y = linear(b, input_of(tensor_reshape(y, dims(n, c->heads * c->value_dim))), &w->attn_output);
     return add_bias(b, y, &w->output_bias);
@@ -94,8 +92,7 @@ static Tensor latent_attention(Build *b, Input x, int block) {
     Tensor latent = norm(b, tensor_slice(kv, 1, 0, c->kv_lora), &w->kv_a_norm);
     Tensor k_turned = turn(b, tensor_unsqueeze(tensor_slice(kv, 1, c->kv_lora, width), 1), block);
     Tensor own = tensor_concat(latent, tensor_reshape(k_turned, dims(n, c->rope_dim)), 1);
-    Tensor keys = through_cache(b, &b->plan->keys[block], config_keys(c), own, &view);
-    keys = tensor_unsqueeze(keys, 3); // [n, pages, KV_PAGE, 1, width]
+    Tensor keys = through_cache(b, &b->plan->keys[block], config_keys(c), own, &view, 1); // [n, pages, KV_PAGE, 1, width]
     Tensor values = tensor_slice(keys, 4, 0, c->kv_lora);
     Tensor y = attention(tensor_unsqueeze(q, 1), keys, values, &view,
                          c->score_cap); // [n, 1, heads, kv_lora]
@@ -175,6 +172,7 @@ void transformer_build(Graph *graph, const ModelPlan *plan, int n, TransformerGr
                                  plan->slots * plan->pages_per_slot,
                                  dims(plan->slots + 1, plan->pages_per_slot));
     b.rows = kv_rows(table, sequence, position);
+    if (plan->rows_together && n > MODEL_ROWS_MIXED) b.rows.together = plan->rows_together;
     b.cos_rows = angle_rows(&b, plan->rope_cos);
     b.sin_rows = angle_rows(&b, plan->rope_sin);
     if (c->window) {

@@ -7,7 +7,8 @@
 #include "models/weights.h"
 #include "nn/kvcache.h"
 
-enum { MODEL_ROWS_MAX = 512 };         // rows of one step
+// Rows of one step; so many of them may belong to different sequences. A step of more is a piece of one prompt, and padding.
+enum { MODEL_ROWS_MAX = 512, MODEL_ROWS_MIXED = 16 };
 
 typedef struct CacheBuffers { int64_t plane[KV_PLANES_MAX]; } CacheBuffers;
 
@@ -21,6 +22,7 @@ typedef struct ModelPlan {
     int64_t context;                   // positions a sequence
     int64_t slots, pages_per_slot;     // pages in all: slots · pages_per_slot + 1 (scratch)
     QuantTables tables;
+    int rows_together;                 // rows of a prompt that attention takes side by side (KvRows); 0: each for itself
     int64_t token, position, sequence; // i32 [MODEL_ROWS_MAX]
     int64_t hidden_in, hidden_out;     // f32 [MODEL_ROWS_MAX, dim]: from the part before, for the next; −1 at the model's ends
     int64_t page_table;                // i32 [slots + 1, pages_per_slot]

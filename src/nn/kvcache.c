@@ -9,33 +9,39 @@ static Tensor page_numbers(Tensor table, Tensor sequence, Tensor nth) {
 }
 
 KvRows kv_rows(Tensor table, Tensor sequence, Tensor position) {
-    if (uop_is_poison(table)) return (KvRows){table, table, table, table};
+    if (uop_is_poison(table)) return (KvRows){table, table, table, table, 0};
     Tensor page = page_numbers(table, sequence, tensor_binary_const(OP_IDIV, position, KV_PAGE));
     Tensor within = tensor_binary_const(OP_MOD, position, KV_PAGE);
     Tensor cell = tensor_add(tensor_mul_const(page, KV_PAGE), within);
-    return (KvRows){position, table, sequence, cell};
+    return (KvRows){position, table, sequence, cell, 0};
 }
+
+// Of rows that stand together: the first one's sequence, and its first page in view; positions rise, or are padding.
+static Tensor first_row(const KvRows *rows, Tensor x) { return rows->together ? tensor_slice(x, 0, 0, 1) : x; }
 
 KvView kv_view(const KvRows *rows, int64_t window) {
     Tensor own = rows->position, table = rows->table;
-    if (uop_is_poison(own) || uop_is_poison(table)) return (KvView){own, own, own, NULL};
+    if (uop_is_poison(own) || uop_is_poison(table)) return (KvView){own, own, own, NULL, NULL, 0};
     Graph *g = own->graph;
-    int64_t all = tensor_size(table, 1), most = window > 0 ? (window + KV_PAGE - 2) / KV_PAGE + 1 : all;
+    int64_t all = tensor_size(table, 1), spread = rows->together ? tensor_size(own, 0) - 1 : 0;
+    int64_t most = window > 0 ? (window + spread + KV_PAGE - 2) / KV_PAGE + 1 : all;
     bool is_bounded = most < all;
     Tensor nth = tensor_iota(g, is_bounded ? most : all); // of the sequence, or from `first` on
-    Tensor last = tensor_binary_const(OP_IDIV, own, KV_PAGE), pages_seen = tensor_add_const(last, 1);
+    Tensor farthest = rows->together ? tensor_reshape(tensor_max(own, 0), dims(1)) : own;
+    Tensor last = tensor_binary_const(OP_IDIV, farthest, KV_PAGE), pages_seen = tensor_add_const(last, 1);
     Tensor passed = tensor_add_const(own, 1 - (double)window);
     if (is_bounded) {
-        Tensor first = tensor_binary_const(OP_IDIV, tensor_max2(passed, tensor_const(g, DT_I32, 0)), KV_PAGE);
+        Tensor first = tensor_binary_const(OP_IDIV, tensor_max2(first_row(rows, passed), tensor_const(g, DT_I32, 0)), KV_PAGE);
         pages_seen = tensor_sub(pages_seen, first);
         nth = tensor_add(tensor_unsqueeze(first, -1), nth);
     } else {
-        nth = tensor_expand(tensor_unsqueeze(nth, 0), dims(tensor_size(own, 0), all));
+        nth = tensor_expand(tensor_unsqueeze(nth, 0), dims(rows->together ? 1 : tensor_size(own, 0), all));
     }
     Tensor before = tensor_mul_const(nth, KV_PAGE); // positions before each page
     Tensor exists = tensor_binary(OP_MIN, nth, tensor_const(g, DT_I32, (double)all - 1));
-    KvView view = {.pages = page_numbers(table, rows->sequence, exists), .pages_seen = pages_seen};
+    KvView view = {.pages = page_numbers(table, first_row(rows, rows->sequence), exists), .pages_seen = pages_seen, .together = rows->together};
     view.keys_seen = tensor_sub(tensor_unsqueeze(tensor_add_const(own, 1), -1), before);
+    if (rows->together) view.cells_seen = tensor_sub(tensor_unsqueeze(tensor_add_const(farthest, 1), -1), before);
     if (window > 0) view.keys_passed = tensor_sub(tensor_unsqueeze(passed, -1), before);
     return view;
 }
@@ -60,11 +66,23 @@ KvCache kv_write(KvCache cache, const KvRows *rows, Tensor value) {
     return cache;
 }
 
-Tensor kv_read(const KvCache *cache, const KvView *view) {
+// Computed once for all rows, each head's keys side by side. No row looks at cells behind the farthest: they may hold anything.
+static Tensor kept_together(Tensor cells, const KvView *view) {
+    Tensor is_seen = tensor_less(tensor_iota(cells->graph, KV_PAGE), tensor_unsqueeze(view->cells_seen, -1)); // [1, pages, KV_PAGE]
+    is_seen = tensor_unsqueeze(tensor_unsqueeze(is_seen, -1), -1);
+    Tensor seen = tensor_where(is_seen, cells, tensor_const(cells->graph, DT_F32, 0));
+    Tensor by_head = tensor_contiguous(tensor_permute(seen, dims(0, 3, 1, 2, 4)));
+    return tensor_permute(by_head, dims(0, 2, 3, 1, 4));
+}
+
+Tensor kv_read(const KvCache *cache, const KvView *view, int64_t heads) {
     Tensor cells[KV_PLANES_MAX];
     for (int i = 0; i < cache->format->n_planes; i++) {
         if (uop_is_poison(cache->plane[i])) return cache->plane[i];
         cells[i] = tensor_gather(cache->plane[i], view->pages);
     }
-    return cache->format->unpack(cells, cache->block);
+    Tensor read = cache->format->unpack(cells, cache->block);
+    if (uop_is_poison(read)) return read;
+    read = tensor_reshape(read, dims(tensor_size(read, 0), -1, KV_PAGE, heads, tensor_size(read, -1) / heads));
+    return view->together && !uop_is_poison(read) ? kept_together(read, view) : read;
 }

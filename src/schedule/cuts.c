@@ -4,7 +4,9 @@
 // Example: a product of 2,048 rows of 2,048: 64 tiles of 32 rows; attention over pages: a tile a page, all heads in it.
 #include "schedule/fuse.h"
 
-enum { TILE_WORK = 131072, MOST_TILES = 512, FEW_TILES = 8 };
+enum { TILE_WORK = 131072, MOST_TILES = 512, FEW_TILES = 8, MORE_TILES = 8, LINE_ELEMENTS = 16 };
+static const double FAR_TEMP = 1 << 20;       // elements of a temporary that is read from memory, whoever reads it
+static const double NEAR_ELEMENTS = 65536;   // of a value that a tile makes and reads: 256 KiB
 static const double NEARLY = 1.25;
 
 // What the target wishes, or what suits threads of a CPU.
@@ -22,8 +24,14 @@ static int64_t step_of(UOp *index, UOp *range) {
 }
 
 // What is loaded under a range: by all members, by the largest load; and of the model's own buffers what other loads read,
-// again in each tile.
-typedef struct Weight { double elements, largest, again; UOp *index; } Weight;
+// again in each tile. far: the same of large temporaries.
+typedef struct Weight { double elements, largest, again, far; UOp *index; } Weight;
+
+// Whether a load goes through a temporary that near caches do not hold.
+static bool is_far(const Fuser *f, const UOp *load) {
+    const Temp *temp = schedule_temp_find(f->schedule, uop_buffer_of(load->src[0])->arg[0]);
+    return temp && f->schedule->wishes.width <= 0 && (double)temp->count > FAR_TEMP;
+}
 
 static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
     for (size_t i = 0; i < g->members.len; i++) {
@@ -35,6 +43,7 @@ static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
                 if (!g->tile[t]) continue;
                 bool follows = range_sets_depends(&sets, load, g->tile[t]);
                 if (!follows && uop_buffer_of(load->src[0])->arg[0] < FIRST_TEMP_ID) weight[t].again += trips;
+                if (!follows && is_far(f, load)) weight[t].far += trips;
                 if (!follows) continue;
                 weight[t].elements += trips;
                 if (trips > weight[t].largest) weight[t].largest = trips, weight[t].index = load->src[0]->src[1];
@@ -57,10 +66,63 @@ static bool goes_before(const Group *g, const Weight *w, int a, int b) {
     return x == y ? a < b : x > y;
 }
 
+// Elements of a member's temporary that one tile touches. cuts: what is cut; NULL: every tile range.
+static double held_elements(const Fuser *f, const Group *g, const Member *m, const Cuts *cuts) {
+    const Temp *temp = schedule_temp_find(f->schedule, m->buffer);
+    double n = temp ? (double)temp->count : 0;
+    for (int k = 0; k < m->n_axes; k++) {
+        int t = m->axis[k].tile;
+        if (t < 0 || !g->tile[t]) continue;
+        double tiles = (double)range_size(g->tile[t]);
+        if (k == m->n_axes - 1 && !cuts) tiles = tiles < LINE_ELEMENTS ? 1 : tiles / LINE_ELEMENTS;   // cells side by side stay together
+        if (cuts) {
+            double keep = tiles;
+            for (int c = 0; c < cuts->n; c++) if (cuts->at[c].t == t) keep = (double)cuts->at[c].keep;
+            tiles /= keep;
+        }
+        n /= tiles;
+    }
+    return n;
+}
+
+static bool is_read_inside(const Group *g, const Member *m) {
+    for (size_t i = 0; i < g->members.len; i++)
+        for (int k = 0; k < g->members.at[i].reads.n; k++) if (g->members.at[i].reads.id[k] == m->buffer) return true;
+    return false;
+}
+
+// Whether some value that a tile hands from one member to another leaves the near cache before it is read.
+static bool leaves_cache(const Fuser *f, const Group *g, const Cuts *cuts) {
+    bool leaves = false;
+    for (size_t i = 0; i < g->members.len; i++)
+        leaves |= is_read_inside(g, &g->members.at[i]) && held_elements(f, g, &g->members.at[i], cuts) > NEAR_ELEMENTS;
+    return leaves;
+}
+
+// Whether its steps are cells side by side.
+static bool is_innermost(const Group *g, int t) {
+    bool is = false;
+    for (size_t i = 0; i < g->members.len; i++) {
+        const Member *m = &g->members.at[i];
+        is |= m->n_axes > 0 && m->axis[m->n_axes - 1].tile == t;
+    }
+    return is;
+}
+
+double cuts_far_elements(const Fuser *f, const Group *g) {
+    double far = 0;
+    for (size_t i = 0; i < g->members.len && f->schedule->wishes.width <= 0; i++) {
+        const Member *m = &g->members.at[i];
+        if (is_read_inside(g, m) && held_elements(f, g, m, NULL) > NEAR_ELEMENTS)
+            far += (double)schedule_temp_find(f->schedule, m->buffer)->count;
+    }
+    return far;
+}
+
 Cuts cuts_choose(Fuser *f, const Group *g) {
     Weight weight[MAX_TILES] = {{0}};
     Cuts cuts = {.tiles = 1};
-    const TileWishes wish = wishes_of(f);
+    TileWishes wish = wishes_of(f);
     int order[MAX_TILES], n = 0;
     weigh_tiles(f, g, weight);
     for (int t = 0; t < g->n_tiles; t++) {
@@ -69,13 +131,18 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
         for (; at > 0 && goes_before(g, weight, t, order[at - 1]); at--) order[at] = order[at - 1];
         order[at] = t;
     }
-    for (int i = 0; i < n && g->work / cuts.tiles > wish.work && cuts.tiles < (double)wish.enough; i++) {
+    bool is_near = f->schedule->wishes.width > 0 || !leaves_cache(f, g, &cuts);
+    if (!is_near) wish.most *= MORE_TILES;
+    for (int i = 0; i < n && g->work / cuts.tiles > wish.work; i++) {
+        bool is_enough = cuts.tiles >= (double)wish.enough;
+        if (is_enough && (is_near || is_innermost(g, order[i]) || !leaves_cache(f, g, &cuts))) continue;
         int64_t size = range_size(g->tile[order[i]]);
         double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / (double)wish.most;
         if (wish.work / per_step > wanted) wanted = wish.work / per_step;
         int64_t keep = divisor_from(size, wanted), whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;
         if (whole < size && (double)(size / whole) * cuts.tiles >= wish.width) keep = whole;
-        bool is_costly = weight[order[i]].again > weight[order[i]].elements;   // worth it only where workers have nothing to do
+        const Weight *w = &weight[order[i]];
+        bool is_costly = w->again > w->elements || w->far > w->elements / cuts.tiles;   // worth it only where workers have nothing to do
         if (keep == size || (is_costly && cuts.tiles >= (double)wish.few)) continue;
         cuts.at[cuts.n++] = (Cut){order[i], keep};
         cuts.tiles *= (double)(size / keep);

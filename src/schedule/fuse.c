@@ -11,6 +11,7 @@
 #include "schedule/recompute.h"
 
 enum { MAX_MEMBERS = 12, MAX_LOOPS = 60 };   // loops: linearize keeps their sets as bits
+static const double FAR_WORK = 4;                    // what an element costs that leaves the near cache before it is read
 static const double SYNC_WORK = 100000, WIDTH = 8;   // what a barrier costs in operations; workers counted on
 
 // ---------------------------------------------------------------- what a store touches
@@ -286,7 +287,8 @@ static bool join_group(Fuser *f, Group *g, const Reader *r) {
     joined.loops += r->loops;
     if (!g->knows_again) g->again = cuts_read_again(f, g), g->knows_again = true;
     joined.again = cuts_read_again(f, &joined), joined.knows_again = true;
-    if (estimate(f, joined.work + joined.again, tiles) > apart + g->again / width_of(f)) return false;
+    double far = FAR_WORK * cuts_far_elements(f, &joined), known_far = FAR_WORK * cuts_far_elements(f, g);
+    if (estimate(f, joined.work + joined.again + far, tiles) > apart + (g->again + known_far) / width_of(f)) return false;
     *g = joined;
     return true;
 }

@@ -27,3 +27,5 @@ typedef struct Cuts { Cut at[MAX_TILES]; int n; double tiles; } Cuts;
 Cuts cuts_choose(Fuser *f, const Group *g);
 // Elements of the model's own buffers that these tiles read again and again because their loads do not depend on the tile.
 double cuts_read_again(Fuser *f, const Group *g);
+// Elements that members hand to each other through memory, as a tile makes more of them than near caches hold.
+double cuts_far_elements(const Fuser *f, const Group *g);

@@ -60,17 +60,19 @@ static UOp *length_of(Arena *arena, UOp *value, Monoid m, UOp *range) {
     return NULL;
 }
 
-static UOp *bound_fold(Arena *arena, UOp *u) {
+// lanes: the loop of the store whose elements lie side by side, or NULL. Its steps are taken together: they have one end.
+static UOp *bound_fold(Arena *arena, UOp *u, const UOp *lanes) {
     if (u->n_src != 2 || !range_is_static(u->src[1])) return u;
     UOp *value = u->src[0], *from = u->src[1], *length = length_of(arena, value, (Monoid)u->arg[0], from);
     if (!length || length->dtype != DT_I32) return u;
     bool is_one_chain = u->arg[0] == MONOID_SUM && u->arg[1] == 1 && dtype_is_float(u->dtype);
+    if (lanes && !is_one_chain && depends_on(arena, length, lanes)) return u;
     if (is_one_chain && value->op == OP_WHERE && length_in(arena, value->src[0], from) == length) value = value->src[1];
     UOp *to = loop_within(length, range_size(from), range_kind(from));
     return uop_fold((Monoid)u->arg[0], (int)u->arg[1], uop_substitute(value, &from, &to, 1), &to, 1);
 }
 
-static UOp *bound_folds(Arena *arena, UOp *root) {
+static UOp *bound_folds(Arena *arena, UOp *root, const UOp *lanes) {
     UOpList order = uop_toposort(arena, root);
     UOpMap done;
     uop_map_init(&done, arena);
@@ -79,7 +81,7 @@ static UOp *bound_folds(Arena *arena, UOp *root) {
         UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
         for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
         UOp *v = uop_with_src(u, src);
-        uop_map_put(&done, u, v->op == OP_FOLD ? bound_fold(arena, v) : v);
+        uop_map_put(&done, u, v->op == OP_FOLD ? bound_fold(arena, v, lanes) : v);
     }
     return uop_map_get(&done, root);
 }
@@ -210,6 +212,12 @@ static void bound_store(Schedule *s, const Map *readers, UOpMap *lengths, Item *
     item->store = store;
 }
 
+static const UOp *lanes_of(const UOp *store) {
+    UOp *last = store->n_src > 2 ? store->src[store->n_src - 1] : NULL;
+    int64_t step;
+    return last && index_step(store->src[0]->src[1], last, &step) && step == 1 ? last : NULL;
+}
+
 void schedule_ragged(Schedule *s) {
     // Stores first, and readers before what they read: what they ask stands in their masks, which folds may drop, and in
     // the ends of their own loops.
@@ -220,6 +228,6 @@ void schedule_ragged(Schedule *s) {
     for (size_t i = s->items.len; i-- > 0;) bound_store(s, &readers, &lengths, &s->items.at[i]);
     for (size_t i = 0; i < s->items.len; i++) {
         UOp *store = s->items.at[i].store;
-        s->items.at[i].store = uop_store(store->src[0], bound_folds(s->arena, store->src[1]), store->src + 2, store->n_src - 2);
+        s->items.at[i].store = uop_store(store->src[0], bound_folds(s->arena, store->src[1], lanes_of(store)), store->src + 2, store->n_src - 2);
     }
 }

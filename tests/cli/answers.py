@@ -481,6 +481,13 @@ def test_profile_json():
     assert len(report["kernels"]) == report["distinct_kernels"]
 
 
+def test_profile_of_a_piece_of_a_prompt():
+    report = json.loads(lathe("profile", "--piece", "64", "--depth", "70", "--json").out)
+    assert sum(k["calls"] for k in report["kernels"]) == report["kernels_per_token"] > 0
+    refused = lathe("profile", "--piece", "64", "--rows", "2")
+    assert refused.code == 1 and b"choose one" in refused.err, refused
+
+
 def test_profile_names_tensors():
     """The hash comes last and is one kernel's; before it stands what the kernel works on, without block and suffix."""
     names = [k["name"].split() for k in json.loads(lathe("profile", "--json").out)["kernels"]]

@@ -44,6 +44,29 @@ static void reductions(Compare *c) {
     }
 }
 
+// Sums whose terms lie side by side along the last axis, of lengths that fill all chains and that do not; o[r, j] = Σ_p w Σ_k s·v,
+// whose v is more than near caches hold.
+static void sums_beside(Compare *c) {
+    static const int64_t sizes[] = {1, 7, 16, 17, 48, 64};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(3, sizes[i], 24)), y = compare_buffer(c, DT_F32, 0, 0, dims(5, sizes[i]));
+        Tensor ends = compare_buffer(c, DT_I32, 0, sizes[i], dims(24)), nth = tensor_reshape(tensor_iota(c->graph, sizes[i]), dims(-1, 1));
+        compare_run(c, "sums beside", tensor_sum(x, 1), 1e-5);
+        compare_run(c, "maxima beside", tensor_max(x, 1), 0);
+        compare_run(c, "products beside", tensor_sum(tensor_mul(tensor_unsqueeze(x, 1), tensor_unsqueeze(y, -1)), 2), 1e-5);
+        Tensor seen = tensor_where(tensor_less(nth, ends), x, tensor_const(c->graph, DT_F32, 0)); // a lane's own end
+        compare_run(c, "sums of different lengths beside", tensor_sum(seen, 1), 1e-5);
+    }
+    enum { H = 64, R = 8, P = 17, K = 32, J = 32 };
+    Tensor w = compare_buffer(c, DT_F32, 0, 0, dims(H, R, P, 1)), s = compare_buffer(c, DT_F32, 0, 0, dims(H, R, P, K, 1));
+    Tensor v = compare_buffer(c, DT_F32, 0, 0, dims(H, 1, P, K, J)), n = compare_buffer(c, DT_I32, 0, P, dims(1));
+    Tensor part = tensor_reduce(MONOID_SUM, 1, tensor_mul(s, v), dims(3)), terms = tensor_mul(w, part);
+    compare_run(c, "sums of sums", tensor_contiguous(tensor_reduce(MONOID_SUM, 1, terms, dims(2))), 1e-5);
+    Tensor is_there = tensor_less(tensor_reshape(tensor_iota(c->graph, P), dims(P, 1)), n);
+    terms = tensor_where(is_there, terms, tensor_const(c->graph, DT_F32, 0));
+    compare_run(c, "sums of sums that end at data", tensor_contiguous(tensor_reduce(MONOID_SUM, 1, terms, dims(2))), 1e-5);
+}
+
 // Rows that a condition leaves out are a constant, whose sums take no step: a condition on the row's place, on its data.
 static void chosen_rows(Compare *c) {
     static const int64_t sizes[][2] = {{40, 96}, {33, 7}, {64, 2048}, {5, 1}};
@@ -218,6 +241,7 @@ typedef struct CodegenCase { const char *name; void (*run)(Compare *c); } Codege
 static const CodegenCase codegen_cases[] = {
     {"elementwise", elementwise},
     {"reductions", reductions},
+    {"sums beside", sums_beside},
     {"chosen rows", chosen_rows},
     {"products", products},
     {"fields", fields},

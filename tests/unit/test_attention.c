@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/engine.h"
 #include "ir/eval.h"
@@ -98,7 +99,8 @@ static void fill_cache(Bench *b, int64_t n) {
     }
 }
 
-static void bench_open(Bench *b, Shape s, const char *format, int rows) {
+// together: how many rows stand side by side (KvRows); 0: each row for itself.
+static void bench_open(Bench *b, Shape s, const char *format, int rows, int together) {
     Error err = {0};
     KvShape shape = {s.heads * s.key, s.key};
     *b = (Bench){.arena = arena_create(), .s = s, .rows = rows, .width = s.heads * s.key, .format = kv_format_find(format)};
@@ -121,9 +123,10 @@ static void bench_open(Bench *b, Shape s, const char *format, int rows) {
     KvRows kv = kv_rows(tensor_buffer(g, b->table, DT_I32, 0, pages, dims(2, pages)),
                         tensor_buffer(g, b->sequence, DT_I32, 0, 1, dims(rows)),
                         tensor_buffer(g, b->position, DT_I32, 0, pages * KV_PAGE - 1, dims(rows)));
+    kv.together = together;
     KvView view = kv_view(&kv, s.window);
     KvCache cache = kv_cache(g, b->format, shape, b->planes, pages + 1);
-    Tensor keys = tensor_reshape(kv_read(&cache, &view), dims(rows, -1, KV_PAGE, s.heads, s.key));
+    Tensor keys = kv_read(&cache, &view, s.heads);
     Tensor q = tensor_buffer(g, b->q, DT_F32, 0, 0, dims(rows, s.heads, s.queries, s.key));
     Tensor y = attention(q, keys, tensor_slice(keys, 4, 0, s.value), &view, 0);
     must(engine_compile(b->engine, &y, 1, &b->step, &err), &err);
@@ -176,10 +179,10 @@ static void check_length(Bench *b, int64_t length, float *got, double *want) {
     free(position);
 }
 
-static void check_lengths(Shape s, const char *format, int rows) {
+static void check_lengths_of(Shape s, const char *format, int rows, int together) {
     const int64_t most = s.pages * KV_PAGE, lengths[] = {1, 31, 32, 33, 64, 65, most / 2 + 1, most - 1, most};
     Bench b;
-    bench_open(&b, s, format, rows);
+    bench_open(&b, s, format, rows, together);
     float *got = arena_new(b.arena, (size_t)(rows * s.heads * s.queries * s.value) * sizeof *got);
     double *want = arena_new(b.arena, (size_t)s.value * sizeof *want);
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
@@ -187,6 +190,35 @@ static void check_lengths(Shape s, const char *format, int rows) {
         check_length(&b, lengths[l], got, want);
     }
     bench_close(&b);
+}
+
+static void check_lengths(Shape s, const char *format, int rows) { check_lengths_of(s, format, rows, 0); }
+
+// The last rows of two steps, of which the first has rows that stand together: alike, bit by bit.
+static void check_same_bits(Shape s, const char *format, int rows, int together, int other_rows) {
+    const int64_t most = s.pages * KV_PAGE, lengths[] = {most, most / 2 + 1, 65};
+    const int counts[2] = {rows, other_rows}, both = rows < other_rows ? rows : other_rows;
+    const size_t row_bytes = (size_t)(s.heads * s.queries * s.value) * sizeof(float);
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        unsigned char *last[2];
+        for (int i = 0; i < 2; i++) {
+            Bench b;
+            noise_state = 3;
+            bench_open(&b, s, format, counts[i], i == 0 ? together : 0);
+            fill_cache(&b, lengths[l]);
+            float *got = malloc((size_t)counts[i] * row_bytes);
+            double *want = malloc((size_t)s.value * sizeof *want);
+            check_length(&b, lengths[l], got, want);
+            last[i] = malloc((size_t)both * row_bytes);
+            memcpy(last[i], (unsigned char *)got + (size_t)(counts[i] - both) * row_bytes, (size_t)both * row_bytes);
+            free(want);
+            free(got);
+            bench_close(&b);
+        }
+        if (memcmp(last[0], last[1], (size_t)both * row_bytes)) fail_msg("%d keys: rows together give other bits", (int)lengths[l]);
+        free(last[0]);
+        free(last[1]);
+    }
 }
 
 static const Shape latent = {1, 20, 576, 512, 129, 0}, grouped = {4, 4, 64, 64, 40, 0}, near = {2, 3, 24, 24, 12, 150},
@@ -215,6 +247,20 @@ static void many_rows(void **state) {
     (void)state;
     check_lengths(grouped, "f16", 9);
     check_lengths((Shape){1, 5, 48, 32, 6, 0}, "f16", 64);
+}
+
+// Rows of one sequence that share what they read: what each sees is as before, bit for bit.
+static void rows_together(void **state) {
+    (void)state;
+    const Shape small_latent = {1, 5, 48, 32, 6, 0};
+    check_lengths_of(small_latent, "f16", 64, 16);
+    check_lengths_of(grouped, "q8_0", 32, 8);
+    check_lengths_of(near, "f16", 64, 16);
+    check_lengths_of(nearest, "f32", 32, 16);
+    if (getenv("LATHE_TEST_DEVICE")) return;   // the order of sums is the CPU's
+    check_same_bits(small_latent, "f16", 64, 16, 64);
+    check_same_bits(grouped, "f16", 32, 16, 1);
+    check_same_bits(near, "f32", 64, 16, 2);
 }
 
 static void rounded_caches(void **state) {
@@ -249,7 +295,7 @@ static void check_rounding(const char *device) {
     KvView view = kv_view(&rows, 0);
     KvCache cache = kv_write(kv_cache(g, format, shape, b.planes, PAGES + 1), &rows,
                              tensor_buffer(g, buffer_of(&b, x, sizeof x), DT_F32, 0, 0, dims(ROWS, WIDTH)));
-    Tensor read = kv_read(&cache, &view);
+    Tensor read = kv_read(&cache, &view, 1);
     must(engine_compile(b.engine, &read, 1, &b.step, &err), &err);
     must(step_run(b.step, &err), &err);
     engine_buffer_read(b.engine, step_output_buffer(b.step, 0), 0, got, ROWS * PAGES * KV_PAGE * WIDTH * sizeof *got);
@@ -285,7 +331,7 @@ static void formats_are_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(latent_f16), cmocka_unit_test(latent_f32), cmocka_unit_test(grouped_heads),
-                                       cmocka_unit_test(windows), cmocka_unit_test(many_rows),
+                                       cmocka_unit_test(windows), cmocka_unit_test(many_rows), cmocka_unit_test(rows_together),
                                        cmocka_unit_test(rounded_caches), cmocka_unit_test(rounding_is_bounded),
                                        cmocka_unit_test(formats_are_rows)};
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);

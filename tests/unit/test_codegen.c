@@ -56,6 +56,65 @@ static void test_guards_hold_their_work(void **state) {
     arena_destroy(arena);
 }
 
+// Fails unless the only kernel of y compiles; gives its program.
+static UOpList program_of(Arena *arena, Tensor y) {
+    Error err = {0};
+    Schedule schedule;
+    KernelList kernels;
+    Target target;
+    UOpList program;
+    assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+    assert_true(schedule_kernels(&schedule, &kernels, &err));
+    assert_int_equal(kernels.len, 1);
+    assert_true(cpu_target_find(&target, "avx2", &err));
+    assert_true(codegen(arena, canonicalize(arena, &kernels.at[0], bytes_of_any, NULL).sink, &target, &program, &err));
+    return program;
+}
+
+// o[h, r, j] = Σ_p w[h, r, p] Σ_k s[h, r, p, k] v[h, p, k, j]: v[h, p] is read for all rows before v[h, p + 1], in 17 steps around
+// everything that a tile does.
+static void test_shared_memory_is_walked_once(void **state) {
+    (void)state;
+    enum { H = 64, R = 8, P = 17, K = 32, J = 32 };   // heads are tiles enough
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Tensor w = tensor_buffer(g, 0, DT_F32, 0, 0, dims(H, R, P, 1)), s = tensor_buffer(g, 1, DT_F32, 0, 0, dims(H, R, P, K, 1));
+    Tensor v = tensor_buffer(g, 2, DT_F32, 0, 0, dims(H, 1, P, K, J));
+    Tensor part = tensor_reduce(MONOID_SUM, 1, tensor_mul(s, v), dims(3));
+    UOpList program = program_of(arena, tensor_reduce(MONOID_SUM, 1, tensor_mul(w, part), dims(2)));
+    int depth = 0, inner = 0, loops = 0;
+    int64_t outermost = 0;
+    for (size_t k = 0; k < program.len; k++) {
+        UOp *u = program.at[k];
+        if (u->op == OP_RANGE && depth++ == 0) outermost = range_size(u), loops++;
+        depth -= u->op == OP_END;
+        inner += u->op == OP_RANGE && depth > 1 && range_size(u) == K;
+    }
+    assert_int_equal(loops, 2);          // zeros, then the steps
+    assert_int_equal(outermost, P);
+    assert_int_equal(inner, 1);
+    arena_destroy(arena);
+}
+
+// Scores of 16 rows that lie side by side: registers of rows, nothing is summed across them.
+static void test_sums_beside_need_no_shuffle(void **state) {
+    (void)state;
+    enum { KEYS = 64, D = 64, ROWS = 16 };
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(D, ROWS)), k = tensor_buffer(g, 1, DT_F32, 0, 0, dims(KEYS, D, 1));
+    UOpList program = program_of(arena, tensor_sum(tensor_mul(k, q), 1));
+    bool is_summed = false;
+    for (size_t i = 0; i < program.len; i++) {
+        assert_int_not_equal(program.at[i]->op, OP_HFOLD);
+        bool spreads = program.at[i]->op == OP_SHUFFLE;   // one number to all lanes: what a product of rows needs
+        for (int l = 0; spreads && l < program.at[i]->n_arg; l++) assert_int_equal(program.at[i]->arg[l], program.at[i]->arg[0]);
+        is_summed |= program.at[i]->op == OP_LOAD && program.at[i]->lanes > 1 && uop_buffer_of(program.at[i]->src[0])->op == OP_DEFINE_ARRAY;
+    }
+    assert_true(is_summed);
+    arena_destroy(arena);
+}
+
 // Products with block types that fit no register: what a block of 48 weights and codes of 3 bits need comes in words and
 // registers, never byte by byte.
 static void test_no_single_bytes(void **state) {
@@ -203,6 +262,8 @@ int main(void) {
     struct CMUnitTest cases[2 * N_CODEGEN_CASES];
     const struct CMUnitTest programs[] = {
         cmocka_unit_test(test_guards_hold_their_work),
+        cmocka_unit_test(test_shared_memory_is_walked_once),
+        cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_no_single_bytes),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_statements_wait_once),

@@ -92,6 +92,22 @@ static void what_is_there_serves_all_numbers_of_rows(void **state) {
     close_model(&plain);
 }
 
+// Rows of different sequences are steps of their own: the numbers of rows beyond them are for pieces of one prompt.
+static void many_rows_are_of_one_slot(void **state) {
+    (void)state;
+    enum { MANY = SLOTS + 1 };
+    OpenModel b;
+    Error err = {0};
+    int32_t tokens[MANY], positions[MANY], slots[MANY];
+    if (!open_model(&b, NULL, "tiny-llama", "f32", &options)) skip();
+    for (int i = 0; i < MANY; i++) tokens[i] = 7, positions[i] = i, slots[i] = i == MANY - 1 ? 1 : 0;
+    assert_false(model_forward(b.model, tokens, positions, slots, MANY, false, &err));
+    assert_non_null(strstr(err.text, "17 rows of several slots: at most 16"));
+    slots[MANY - 1] = 0;
+    assert_true(model_forward(b.model, tokens, positions, slots, MANY, false, &err));
+    close_model(&b);
+}
+
 // The last test: this program compiles nothing afterwards.
 static void nothing_is_compiled_after_a_stop(void **state) {
     (void)state;
@@ -112,7 +128,8 @@ static void nothing_is_compiled_after_a_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_there_serves_all_numbers_of_rows), cmocka_unit_test(nothing_is_compiled_after_a_stop),
+        cmocka_unit_test(what_is_there_serves_all_numbers_of_rows), cmocka_unit_test(many_rows_are_of_one_slot),
+        cmocka_unit_test(nothing_is_compiled_after_a_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
