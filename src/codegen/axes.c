@@ -354,7 +354,7 @@ static UOp *loop_beside(Arena *arena, UOp *store) {
     for (size_t k = 0; k < sets.order.len; k++) {
         UOp *u = sets.order.at[k];
         if (u->op != OP_FOLD || !range_sets_depends(&sets, u, loop)) continue;
-        if (u->n_src != 2 || dtype_bytes(u->dtype) != 4 || !lies_beside(&sets, u, loop)) return NULL;
+        if (u->n_src != 2 || u->dtype != DT_F32 || !lies_beside(&sets, u, loop)) return NULL;
         bool has_chains = is_ordered(u) && u->arg[1] > 1;
         if (has_chains && (!range_is_static(u->src[1]) || (range_size(u->src[1]) > u->arg[1] && range_size(u->src[1]) % u->arg[1]))) return NULL;
         is_needed |= has_chains || !is_ordered(u);

@@ -66,7 +66,7 @@ static UOp *bound_fold(Arena *arena, UOp *u, const UOp *lanes) {
     UOp *value = u->src[0], *from = u->src[1], *length = length_of(arena, value, (Monoid)u->arg[0], from);
     if (!length || length->dtype != DT_I32) return u;
     bool is_one_chain = u->arg[0] == MONOID_SUM && u->arg[1] == 1 && dtype_is_float(u->dtype);
-    if (lanes && !is_one_chain && depends_on(arena, length, lanes)) return u;
+    if (lanes && !is_one_chain && dtype_is_float(u->dtype) && depends_on(arena, length, lanes)) return u;
     if (is_one_chain && value->op == OP_WHERE && length_in(arena, value->src[0], from) == length) value = value->src[1];
     UOp *to = loop_within(length, range_size(from), range_kind(from));
     return uop_fold((Monoid)u->arg[0], (int)u->arg[1], uop_substitute(value, &from, &to, 1), &to, 1);
@@ -228,6 +228,6 @@ void schedule_ragged(Schedule *s) {
     for (size_t i = s->items.len; i-- > 0;) bound_store(s, &readers, &lengths, &s->items.at[i]);
     for (size_t i = 0; i < s->items.len; i++) {
         UOp *store = s->items.at[i].store;
-        s->items.at[i].store = uop_store(store->src[0], bound_folds(s->arena, store->src[1], lanes_of(store)), store->src + 2, store->n_src - 2);
+        s->items.at[i].store = uop_store(store->src[0], bound_folds(s->arena, store->src[1], s->wishes.width > 0 ? NULL : lanes_of(store)), store->src + 2, store->n_src - 2);
     }
 }
