@@ -484,8 +484,7 @@ def test_profile_json():
 def test_profile_of_a_piece_of_a_prompt():
     report = json.loads(lathe("profile", "--piece", "64", "--depth", "70", "--json").out)
     assert sum(k["calls"] for k in report["kernels"]) == report["kernels_per_token"] > 0
-    refused = lathe("profile", "--piece", "64", "--rows", "2")
-    assert refused.code == 1 and b"choose one" in refused.err, refused
+    refused(lathe("profile", "--piece", "64", "--rows", "2"), 2, "choose one")
 
 
 def test_profile_names_tensors():
