@@ -52,6 +52,11 @@ static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
     }
 }
 
+// Whether steps of the range read cells side by side, which registers and lines of caches hold together.
+static bool is_line(const Fuser *f, const Weight *w, UOp *range) {
+    return f->schedule->wishes.width <= 0 && w->index && step_of(w->index, range) == 1;
+}
+
 static int64_t divisor_from(int64_t n, double at_least) {
     for (int64_t d = 1; d < n; d++) if (n % d == 0 && (double)d >= at_least) return d;
     return n;
@@ -139,6 +144,7 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
         int64_t size = range_size(g->tile[order[i]]);
         double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / (double)wish.most;
         if (wish.work / per_step > wanted) wanted = wish.work / per_step;
+        if (is_line(f, &weight[order[i]], g->tile[order[i]]) && wanted < LINE_ELEMENTS) wanted = LINE_ELEMENTS;
         int64_t keep = divisor_from(size, wanted), whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;
         if (whole < size && (double)(size / whole) * cuts.tiles >= wish.width) keep = whole;
         const Weight *w = &weight[order[i]];

@@ -144,6 +144,24 @@ static void test_independent_kernels_are_one(void **state) {
     arena_destroy(p.arena);
 }
 
+// o[r, j] = Σ_p w[r, p] Σ_k s[r, p, k] v[p, k, j], v made first and more than near caches hold, and each j work enough for a tile:
+// a tile keeps a line of neighbours all the same, so that registers can hold them.
+static void test_neighbours_stay_in_a_tile(void **state) {
+    (void)state;
+    enum { R = 256, P = 10, K = 64, J = 256, LINE = 16 };
+    Plan p = plan_new();
+    Tensor w = tensor_contiguous(tensor_unary(OP_EXP, tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(R, P, 1))));
+    Tensor s = tensor_contiguous(tensor_unary(OP_EXP, tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(R, P, K, 1))));
+    Tensor v = tensor_contiguous(tensor_cast(tensor_buffer(p.g, 2, DT_F16, 0, 0, dims(1, P, K, J)), DT_F32));
+    Tensor part = tensor_reduce(MONOID_SUM, 1, tensor_mul(s, v), dims(2));
+    plan_make(&p, (Tensor[]){tensor_reduce(MONOID_SUM, 1, tensor_mul(w, part), dims(1))}, 1);
+    const Kernel *last = &p.kernels.at[p.kernels.len - 1];
+    assert_int_equal(last->stores.len, 2);
+    assert_int_equal(last->tiles.len, 1);
+    assert_int_equal(range_size(last->tiles.at[0]), J / LINE);
+    arena_destroy(p.arena);
+}
+
 // A loop that ends at data becomes tiles up to its largest end, and what nobody reads behind the end is not computed.
 static void test_loops_that_end_at_data_are_tiles(void **state) {
     (void)state;
@@ -223,6 +241,7 @@ int main(void) {
         cmocka_unit_test(test_stored_buffer_is_not_put_off),
         cmocka_unit_test(test_joined_value_is_split),
         cmocka_unit_test(test_independent_kernels_are_one),
+        cmocka_unit_test(test_neighbours_stay_in_a_tile),
         cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
         cmocka_unit_test(test_places_in_memory_are_there_behind_masks),
         cmocka_unit_test(test_scales_stay_outside_inner_sums),
