@@ -102,6 +102,16 @@ static int threads_of(const UOpList *program) {
     return 0;
 }
 
+static double tiles_of(const UOpList *program) {
+    for (size_t k = 0; k < program->len; k++)
+        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == 0) return (double)program->at[k]->arg[1];
+    return 1;
+}
+
+// Tiles of those that run at the same time up to which a kernel takes so little time that its loads had better all be under
+// way at once: in registers of which other tiles have no need then.
+static const double FEW_TILES = 32;
+
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
     Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = threads_of(program)};
     uop_map_init(&r.names, arena);
@@ -111,7 +121,8 @@ const char *render(Arena *arena, const char *name, const UOpList *program, const
     builder_cstring(&r.out, dialect->prelude);
     typedefs(&r);
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
-                                            "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads)));
+                                            "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads),
+                                            "few", dialect->few_tiles && tiles_of(program) <= FEW_TILES * target->tiles.width ? dialect->few_tiles : ""));
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
     builder_cstring(&r.out, dialect->kernel_close);

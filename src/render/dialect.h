@@ -24,6 +24,7 @@ typedef struct Dialect {
     const char *tile_close, *kernel_close;
     // where a tile is a group of $threads, of which each knows its own number as `item`; NULL: no such kernels
     const char *group_open, *group_tile_open;
+    const char *few_tiles;                   // $few of group_open where a kernel has few tiles
     const char *barrier;                     // a line
     const char *thread_xor;                  // $0 of the thread $distance away, of $width neighbours; $type
     const char *no_tile;                     // a line of kernels that have one tile only

@@ -222,6 +222,37 @@ static void test_statements_wait_once(void **state) {
     }
 }
 
+// A kernel of few tiles says that a multiprocessor runs one of them, so that all loads of a thread may be under way at once; one
+// of many does not.
+static void test_few_tiles_keep_their_registers(void **state) {
+    (void)state;
+    static const int tokens[] = {1, 2048};
+    Error err = {0};
+    for (int many = 0; many < 2; many++) {
+        Arena *arena = arena_create(), *nodes = arena_create();
+        Graph *g = graph_create(nodes);
+        Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+        Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = 8192, .cols = 1024};
+        Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(tokens[many], w.cols))), &w);
+        Schedule schedule;
+        KernelList kernels;
+        Target target;
+        UOpList program;
+        gpu_target_fill(&target, gpu_target_find("sm_90a"));
+        assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+        schedule.wishes = target.tiles;
+        assert_true(schedule_kernels(&schedule, &kernels, &err));
+        Canonical kernel = canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL);
+        assert_true(codegen(arena, kernel.sink, &target, &program, &err));
+        const char *bounds = strstr(render(arena, "kernel_of_test", &program, &cuda_dialect, &target), "__global__ __launch_bounds__(");
+        assert_non_null(bounds);
+        bool says_one = strcspn(bounds, ",") < strcspn(strchr(bounds, '('), ")") + (size_t)(strchr(bounds, '(') - bounds);
+        assert_int_equal(says_one, !many);
+        arena_destroy(arena);
+        arena_destroy(nodes);
+    }
+}
+
 // A device without byte addresses of its own: words that do not lie at multiples of their size are read in halves, and
 // nothing of C's extensions is in its text.
 static void test_opencl_text_is_opencl(void **state) {
@@ -267,6 +298,7 @@ int main(void) {
         cmocka_unit_test(test_no_single_bytes),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_statements_wait_once),
+        cmocka_unit_test(test_few_tiles_keep_their_registers),
         cmocka_unit_test(test_opencl_text_is_opencl),
     };
     static CodegenNames names[2];
