@@ -1,7 +1,7 @@
 // scheduler: see scheduler.h. One turn: let go of what ended or was left → fill free slots from the queue → a step of
-// generation for all that are ready → a piece of the next prompt.
+// generation for all that are ready → pieces of prompts (prompt_turn).
 // Invariant: the lock is never held while the model computes.
-// Example: two answers under way, a third with a prompt of 500 tokens: step of 2 rows, 64 prompt tokens, step of 2 rows, …
+// Example: two answers under way, a third with a prompt of 500 tokens: step of 2 rows, 128 prompt tokens, step of 2 rows, …
 #include "app/scheduler.h"
 
 #include <errno.h>
@@ -12,11 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/prompt_turn.h"
 #include "app/terminal.h"
 #include "base/os.h"
 #include "base/settings.h"
 
-enum { PIECE_BESIDE = 64, PIECE_ALONE = 256 };    // prompt tokens between two looks at everything else
+enum { TURN_BESIDE = 128, TURN_ALONE = 256 };     // prompt tokens between two steps of generation; where there are none
 
 typedef struct Slot {
     Session *session;
@@ -31,7 +32,7 @@ struct Scheduler {
     Arena *arena;
     PagePool *pool;
     Slot *slots;
-    int n_slots, last_filled;
+    int n_slots;
     Job *first, *last;            // the queue
     int n_queued;
     bool is_closing, is_ended;
@@ -278,8 +279,8 @@ static bool fills(const Slot *slot) {
 }
 
 // Another slot is about to evaluate what this one needs too (a page of it at least): waiting costs less than doing it twice.
-// Only earlier jobs are waited for, so that the earliest always goes on.
-static bool waits_for_twin(const Scheduler *s, int at) {
+// Only earlier jobs are waited for, so that the earliest always goes on. −1: none.
+static int twin_of(const Scheduler *s, int at) {
     const Session *own = s->slots[at].session;
     int64_t cached = session_cached(own);
     for (int i = 0; i < s->n_slots; i++) {
@@ -290,9 +291,9 @@ static bool waits_for_twin(const Scheduler *s, int at) {
         int64_t n = session_length(own) < session_length(other->session) ? session_length(own) : session_length(other->session);
         int64_t same = 0;
         while (same < n && session_tokens(own)[same] == session_tokens(other->session)[same]) same++;
-        if (same >= cached + KV_PAGE) return true;
+        if (same >= cached + KV_PAGE) return i;
     }
-    return false;
+    return -1;
 }
 
 // What others have evaluated since this job got its slot is looked up before its own first piece.
@@ -307,24 +308,37 @@ static bool prompt_look_again(Scheduler *s, Slot *slot, Error *err) {
     return true;
 }
 
-// One piece of one prompt; prompts take turns.
-static void prompt_step(Scheduler *s) {
-    int n_busy = 0, at = -1;
-    for (int k = 1; k <= s->n_slots; k++) {
-        int i = (s->last_filled + k) % s->n_slots;
-        n_busy += s->slots[i].job != NULL;
-        if (at < 0 && fills(&s->slots[i]) && !waits_for_twin(s, i)) at = i;
+// Returns whether any answer is being generated.
+static bool prompts_wait(const Scheduler *s, WaitingPrompt *waiting) {
+    bool is_beside = false;
+    for (int i = 0; i < s->n_slots; i++) {
+        const Slot *slot = &s->slots[i];
+        waiting[i] = (WaitingPrompt){.twin = -1};
+        is_beside |= slot->job && !fills(slot);
+        if (fills(slot)) waiting[i] = (WaitingPrompt){session_unfilled(slot->session), slot->job->begun_us, twin_of(s, i)};
     }
-    if (at < 0) return;
+    return is_beside;
+}
+
+static void piece_fill(Scheduler *s, Slot *slot, int64_t take) {
     Error err = {0};
     uint64_t begin = time_us();
-    s->last_filled = at;
-    bool ok = prompt_look_again(s, &s->slots[at], &err) &&
-              session_fill(s->slots[at].session, n_busy > 1 ? PIECE_BESIDE : PIECE_ALONE, &err);
+    bool ok = prompt_look_again(s, slot, &err) && session_fill(slot->session, take, &err);
     pthread_mutex_lock(&s->lock);
     s->totals.prompt_s += (double)(time_us() - begin) / 1e6;
-    if (!ok) slot_free(s, &s->slots[at], JOB_FAILED, &err);
+    if (!ok) slot_free(s, slot, JOB_FAILED, &err);
     pthread_mutex_unlock(&s->lock);
+}
+
+static void prompts_step(Scheduler *s) {
+    WaitingPrompt waiting[SESSIONS_AT_ONCE];
+    int at;
+    int64_t take;
+    PromptTurn turn = prompt_turn(prompts_wait(s, waiting) ? TURN_BESIDE : TURN_ALONE);
+    while (prompt_turn_next(&turn, waiting, s->n_slots, &at, &take)) {
+        piece_fill(s, &s->slots[at], take);
+        (void)prompts_wait(s, waiting);
+    }
 }
 
 // ---- what is compiled ahead
@@ -353,7 +367,7 @@ static bool rows_prepare(const Scheduler *s, int64_t n, bool want_logits, Error 
 // In the order in which it pays: whole pieces of prompts; all slots at once; then what saves padding.
 static bool rest_prepare(const Scheduler *s, Error *err) {
     int64_t piece = model_context(s->loaded->model), chunk = model_chunk(s->loaded->model);
-    if (piece > PIECE_ALONE) piece = PIECE_ALONE;
+    if (piece > TURN_ALONE) piece = TURN_ALONE;
     if (piece > chunk) piece = chunk;
     TRY(rows_prepare(s, piece, false, err));
     TRY(rows_prepare(s, s->n_slots, true, err));
@@ -417,7 +431,7 @@ static void scheduler_main(void *opaque) {
         }
         pthread_mutex_unlock(&s->lock);
         answers_step(s);
-        prompt_step(s);
+        prompts_step(s);
         pthread_mutex_lock(&s->lock);
     }
     s->is_ended = true;

@@ -1,6 +1,6 @@
 // scheduler: the one thread that computes, and the queue before it.
 // In: jobs. Out: their answers, many at a time: each turn of the loop draws one token for every sequence that has its
-// prompt behind it, in one step of the model, and evaluates one piece of one prompt beside.
+// prompt behind it, in one step of the model, and evaluates pieces of prompts beside, short ones first (prompt_turn).
 // Invariant: what an answer is depends on its job alone, not on what runs beside it or lay in the cache (on the CPU bit by
 // bit). A job whose asker went away leaves its slot before the next turn.
 // Example: TRY(scheduler_open(&s, &loaded, tokenizer, &options, err)); scheduler_submit(s, jobs, n); … scheduler_close(s)
