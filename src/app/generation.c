@@ -101,10 +101,11 @@ static bool prompt_fits(const Generation *g, const TokenIds *prompt) {
     const char *param = is_given(&g->fields, FIELD_prompt) ? "prompt" : is_given(&g->fields, FIELD_input) ? "input" : "messages";
     if (n == 0) return refuse(x, 400, "invalid_value", param, "%s is empty, and this model has no token to begin with", param);
     if (n < context || (n == context && most_tokens_of(g) == 0)) return true;
+    bool is_most = context == model_config(g->server->loaded.model)->context;
     json_t *error = error_object(400, "context_length_exceeded", param,
                                  arena_printf(x->arena, "the prompt has %lld tokens, and the context holds %lld, one of them "
-                                              "for the answer: shorten it, or start the server with a larger --context",
-                                              n, context));
+                                              "for the answer: shorten it%s", n, context,
+                                              is_most ? " (the model was made for no more)" : ", or start the server with a larger --context"));
     json_t *inner = json_object_get(error, "error");
     json_object_set_new(inner, "n_prompt_tokens", json_integer(n));
     json_object_set_new(inner, "n_ctx", json_integer(context));

@@ -205,8 +205,8 @@ static const char *habit_hint(const char *word) {
 static bool flag_unknown(const Options *o, const char *flag, Error *err) {
     const char *close = name_closest(flag, flag_at, o->command), *hint = habit_hint(flag);
     if (hint) return fail(err, LATHE_BAD_REQUEST, "unknown flag %s; here it is %s. See: lathe %s --help", flag, hint, o->command->name);
-    return fail(err, LATHE_BAD_REQUEST, "unknown flag %s%s%s%s. See: lathe %s --help", flag,
-                close ? "; did you mean " : "", close ? close : "", close ? "?" : "", o->command->name);
+    return fail(err, LATHE_BAD_REQUEST, "unknown flag %s%s%s%s See: lathe %s --help", flag,
+                close ? "; did you mean " : "", close ? close : "", close ? "?" : ".", o->command->name);
 }
 
 static bool flag_parse(Options *o, char **argv, int argc, int *at, Error *err) {
@@ -243,8 +243,8 @@ static bool command_find(Options *o, const char *name, Error *err) {
     if (text_ends(text_of(name), ".gguf"))
         return fail(err, LATHE_BAD_REQUEST, "%s: a command comes first, for example: lathe run %s", name, name);
     if (hint) return fail(err, LATHE_BAD_REQUEST, "unknown command %s; here it is %s. See: lathe --help", name, hint);
-    return fail(err, LATHE_BAD_REQUEST, "unknown command %s%s%s%s. See: lathe --help", name,
-                close ? "; did you mean " : "", close ? close : "", close ? "?" : "");
+    return fail(err, LATHE_BAD_REQUEST, "unknown command %s%s%s%s See: lathe --help", name,
+                close ? "; did you mean " : "", close ? close : "", close ? "?" : ".");
 }
 
 static bool words_check(const Options *o, Error *err) {

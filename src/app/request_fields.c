@@ -226,6 +226,12 @@ static bool role_check(const Check *c, const char *param, const json_t *role) {
                   json_string_value(role));
 }
 
+// What an assistant did may be calls alone; all others say something.
+static bool says_something(const Check *c, const char *place, const json_t *message) {
+    if (json_object_get(message, "content") || strcmp(json_string_value(json_object_get(message, "role")), "assistant") == 0) return true;
+    return refuse(c->x, 400, "missing_required_parameter", arena_printf(c->x->arena, "%s.content", place), "%s.content is missing", place);
+}
+
 static bool messages_check(const Check *c, const char *param, const json_t *value) {
     size_t i;
     json_t *message;
@@ -235,6 +241,7 @@ static bool messages_check(const Check *c, const char *param, const json_t *valu
         const char *place = entry_name(c, param, i);
         if (!json_is_object(message)) return wrong_type(c, place, "an object");
         if (!role_check(c, arena_printf(c->x->arena, "%s.role", place), json_object_get(message, "role")) ||
+            !says_something(c, place, message) ||
             !content_check(c, arena_printf(c->x->arena, "%s.content", place), json_object_get(message, "content")) ||
             !calls_check(c, arena_printf(c->x->arena, "%s.tool_calls", place), json_object_get(message, "tool_calls")))
             return false;
@@ -267,6 +274,10 @@ static bool value_check(const Check *c, const json_t *value) {
 // A whole number of more than 64 bits is still JSON: read as a real it gets the error of its field.
 static json_t *body_parse(Exchange *x) {
     json_error_t why;
+    if (x->body.len == 0) {
+        refuse(x, 400, "invalid_json", NULL, "the body is empty: this takes JSON (at byte 0)");
+        return NULL;
+    }
     json_t *body = json_loadb(x->body.at, x->body.len, JSON_ALLOW_NUL, &why);
     if (!body && json_error_code(&why) == json_error_numeric_overflow)
         body = json_loadb(x->body.at, x->body.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);

@@ -318,6 +318,7 @@ WRONG_CHAT = [
     ("messages", [{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].type"),
     ("messages", [{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text"),
     ("messages", [{"role": "user", "content": ["x"]}], "messages[0].content[0]"),
+    ("messages", [{"role": "user"}], "messages[0].content"), ("messages", [{"role": "tool", "name": "f"}], "messages[0].content"),
     ("messages", [{"role": "assistant", "tool_calls": [{"function": {}}]}], "messages[0].tool_calls[0].function.name"),
     ("top_logprobs", 21, None), ("top_logprobs", 2, None), ("logprobs", 3, None), ("tools", {}, None),
     ("chat_template_kwargs", [], None),
@@ -349,6 +350,7 @@ def test_bodies_that_are_no_json():                                  # B43
         error = s.refused(COMPLETIONS, body, 400, None)
         if at is not None:
             assert f"at byte {at}" in error["message"], (body, error)
+    s.refused(COMPLETIONS, b"", 400, None, text="the body is empty")
     assert s.get("/health")[0] == 200
 
 
@@ -358,7 +360,7 @@ def test_prompts_that_do_not_fit():                                  # B44
     assert len(one) == 1
     context = 1024
     for n in (context, context + 1, 10 * context):
-        error = s.refused(COMPLETIONS, {"prompt": one * n}, 400, "prompt", "context_length_exceeded")
+        error = s.refused(COMPLETIONS, {"prompt": one * n}, 400, "prompt", "context_length_exceeded", "made for no more")
         assert error["n_prompt_tokens"] == n and error["n_ctx"] == context, error
     last = s.fine(COMPLETIONS, {"prompt": one * (context - 1), "max_tokens": 5, "ignore_eos": True})
     assert last["usage"]["prompt_tokens"] == context - 1 and last["usage"]["completion_tokens"] == 1, last["usage"]

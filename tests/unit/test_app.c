@@ -75,8 +75,8 @@ static void one_letter_may_mean_two_flags(void **state) {
 static void wrong_words_name_the_next_step(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"rnu", "did you mean run?"},
-        {"run --tmp 1", "did you mean --temp?"},
+        {"rnu", "did you mean run? See"},
+        {"run --tmp 1", "did you mean --temp? See"},
         {"run --temperature 1", "did you mean --temp?"},
         {"run -q", "lathe run --help"},
         {"run -n", "-n needs a value"},
