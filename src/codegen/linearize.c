@@ -142,7 +142,8 @@ static void emit(Lines *l, UOp *u);
 
 // Large memory that an innermost loop walks through: the bytes of one step, from lo to hi behind a common base.
 typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
-enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40 };
+enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40, JUMP_BYTES = 2048,
+       LEAST_STEP = 16 };   // bytes: what walks through a line in smaller steps, hardware sees
 
 static void find_streams(Lines *l, UOp *u, Mask loop, Stream *streams, int *n, UOpMap *seen, bool *has_nest) {
     if (uop_map_get(seen, u)) return;
@@ -174,7 +175,29 @@ static double walks_of(Lines *l, UOp *const *loops, int n, UOp *base) {
     return walks;
 }
 
-// One request a cache line, a fixed distance ahead: what hardware does not see in steps of odd sizes.
+// How far behind an address to ask: AHEAD_BYTES where steps lie side by side. Where the loops leave gaps, such as from a head's
+// part of a key to that of the next key, as many steps of the loop that jumps as read JUMP_BYTES: more would fall out of a near
+// cache again, since what lies a power of two apart has few places there.
+static int64_t distance_of(Lines *l, const Stream *s) {
+    int64_t held = dtype_bytes(s->buffer->dtype), dense = s->hi - s->lo;
+    for (size_t i = l->around.len; i-- > 0 && dense < AHEAD_BYTES;) {
+        UOp *loop = l->around.at[i];
+        int64_t step;
+        if (!(mask_of(l, s->base) & range_bit(l, loop))) continue;
+        if (!index_step(s->base, loop, &step) || step <= 0) break;
+        step *= held;
+        if (step > dense + LINE_BYTES) return step * (dense > LINE_BYTES ? (JUMP_BYTES + dense - 1) / dense : JUMP_BYTES / LINE_BYTES);
+        dense += step * (range_size(loop) - 1);
+    }
+    return AHEAD_BYTES;
+}
+
+static bool has_small_steps(Lines *l, const Stream *s) {
+    int64_t step;
+    return index_step(s->base, l->around.at[l->around.len - 1], &step) && step > 0 && step * dtype_bytes(s->buffer->dtype) < LEAST_STEP;
+}
+
+// One request a cache line, some distance ahead: what hardware does not see in steps of odd sizes.
 static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
     Stream streams[MAX_STREAMS];
     int n = 0;
@@ -185,10 +208,11 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
     if (has_nest) return;
     for (int k = 0; k < n; k++) {
         if (walks_of(l, l->around.at, (int)l->around.len, streams[k].base) >= MANY_WALKS) continue;   // it comes from caches
+        if (has_small_steps(l, &streams[k])) continue;
         if (streams[k].hi - streams[k].lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
-        int64_t held = dtype_bytes(streams[k].buffer->dtype);
+        int64_t held = dtype_bytes(streams[k].buffer->dtype), ahead = distance_of(l, &streams[k]);
         for (int64_t at = streams[k].lo; at < streams[k].hi; at += LINE_BYTES) {
-            UOp *offset = uop_int(l->graph, streams[k].base->dtype, (at + AHEAD_BYTES) / held);
+            UOp *offset = uop_int(l->graph, streams[k].base->dtype, (at + ahead) / held);
             UOp *index = uop_index(streams[k].buffer, uop_new(l->graph, OP_ADD, streams[k].base->dtype, 1, (UOp *[]){streams[k].base, offset}, 2, NULL, 0));
             UOp *request = uop_new(l->graph, OP_PREFETCH, DT_VOID, 1, &index, 1, NULL, 0);
             emit(l, streams[k].base);

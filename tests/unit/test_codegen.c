@@ -115,6 +115,38 @@ static void test_sums_beside_need_no_shuffle(void **state) {
     arena_destroy(arena);
 }
 
+// How far behind what is read a kernel asks for memory of `type`, in bytes; 0: it asks for none.
+static int64_t asked_ahead(Arena *arena, Tensor y, DType type) {
+    UOpList program = program_of(arena, y);
+    int64_t least = 0, at;
+    for (size_t i = 0; i < program.len; i++) {
+        UOp *u = program.at[i];
+        if (u->op != OP_PREFETCH || u->src[0]->src[0]->dtype != type) continue;
+        assert_true(uop_is_int_const(u->src[0]->src[1]->src[1], &at));
+        if (!least || at * dtype_bytes(type) < least) least = at * dtype_bytes(type);
+    }
+    return least;
+}
+
+// Memory is asked for where the loops will be: 4 KiB on where steps lie side by side, and where they jump, from one head's 128
+// bytes of a key to those of the next key, 16 keys on. What goes on by 4 bytes is left to hardware.
+static void test_asks_where_loops_will_be(void **state) {
+    (void)state;
+    enum { KEYS = 4096, HEADS = 8, D = 64, WIDE = 16 };
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(D)), dense = tensor_buffer(g, 1, DT_F16, 0, 0, dims(KEYS, D));
+    Tensor keys = tensor_reshape(tensor_slice(tensor_buffer(g, 2, DT_F16, 0, 0, dims(KEYS, HEADS, D)), 1, 3, 4), dims(KEYS, D));
+    assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(dense, DT_F32), q), -1), DT_F16), 4096);
+    assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(keys, DT_F32), q), -1), DT_F16), 3 * D * 2 + 16 * HEADS * D * 2);
+    Tensor share = tensor_buffer(g, 3, DT_F32, 0, 0, dims(KEYS, 1)), values = tensor_buffer(g, 4, DT_F16, 0, 0, dims(KEYS, HEADS, WIDE));
+    values = tensor_reshape(tensor_slice(values, 1, 0, 1), dims(KEYS, WIDE));
+    Tensor sum = tensor_reduce(MONOID_SUM, 1, tensor_mul(share, tensor_cast(values, DT_F32)), dims(0));
+    assert_int_equal(asked_ahead(arena, sum, DT_F16), 32 * HEADS * WIDE * 2);
+    assert_int_equal(asked_ahead(arena, sum, DT_F32), 0);
+    arena_destroy(arena);
+}
+
 // Products with block types that fit no register: what a block of 48 weights and codes of 3 bits need comes in words and
 // registers, never byte by byte.
 static void test_no_single_bytes(void **state) {
@@ -295,6 +327,7 @@ int main(void) {
         cmocka_unit_test(test_guards_hold_their_work),
         cmocka_unit_test(test_shared_memory_is_walked_once),
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
+        cmocka_unit_test(test_asks_where_loops_will_be),
         cmocka_unit_test(test_no_single_bytes),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_statements_wait_once),
