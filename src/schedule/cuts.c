@@ -34,6 +34,7 @@ static bool is_far(const Fuser *f, const UOp *load) {
 }
 
 static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
+    ArenaMark mark = arena_mark(f->arena);   // as in cuts_read_again
     for (size_t i = 0; i < g->members.len; i++) {
         RangeSets sets = range_sets(f->arena, g->members.at[i].store->src[1]);
         for (size_t k = 0; k < sets.order.len; k++) {
@@ -50,6 +51,7 @@ static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
             }
         }
     }
+    arena_release(f->arena, mark);
 }
 
 // Whether steps of the range read cells side by side, which registers and lines of caches hold together.
@@ -158,8 +160,8 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
 
 double cuts_read_again(Fuser *f, const Group *g) {
     double excess = 0;
-    ArenaMark mark = arena_mark(f->arena);
     Cuts cuts = cuts_choose(f, g);
+    ArenaMark mark = arena_mark(f->arena);   // no node is made below: the graph may live in the same arena
     for (size_t i = 0; i < g->members.len; i++) {
         RangeSets sets = range_sets(f->arena, g->members.at[i].store);
         for (size_t k = 0; k < sets.order.len; k++) {
