@@ -96,16 +96,11 @@ static const char *params_text(Renderer *r, const UOpList *program) {
     return builder_cstr(&b);
 }
 
-static int threads_of(const UOpList *program) {
+// How many tiles (0) or threads of one (1) a program is for, or `none`.
+static int64_t places_of(const UOpList *program, int64_t which, int64_t none) {
     for (size_t k = 0; k < program->len; k++)
-        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == 1) return (int)program->at[k]->arg[1];
-    return 0;
-}
-
-static double tiles_of(const UOpList *program) {
-    for (size_t k = 0; k < program->len; k++)
-        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == 0) return (double)program->at[k]->arg[1];
-    return 1;
+        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == which) return program->at[k]->arg[1];
+    return none;
 }
 
 // Tiles of those that run at the same time up to which a kernel takes so little time that its loads had better all be under
@@ -113,7 +108,7 @@ static double tiles_of(const UOpList *program) {
 static const double FEW_TILES = 32;
 
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
-    Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = threads_of(program)};
+    Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = (int)places_of(program, 1, 0)};
     uop_map_init(&r.names, arena);
     UOpMap only_shuffled;
     uop_map_init(&only_shuffled, arena);
@@ -122,7 +117,7 @@ const char *render(Arena *arena, const char *name, const UOpList *program, const
     typedefs(&r);
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
                                             "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads),
-                                            "few", dialect->few_tiles && tiles_of(program) <= FEW_TILES * target->tiles.width ? dialect->few_tiles : ""));
+                                            "few", dialect->few_tiles && (double)places_of(program, 0, 1) <= FEW_TILES * target->tiles.width ? dialect->few_tiles : ""));
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
     builder_cstring(&r.out, dialect->kernel_close);

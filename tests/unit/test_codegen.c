@@ -180,12 +180,25 @@ static void test_no_single_bytes(void **state) {
     }
 }
 
+// The last kernel of y for a card whose row of targets is known without one.
+static UOpList card_program_of(Arena *arena, Tensor y, Target *target) {
+    Error err = {0};
+    Schedule schedule;
+    KernelList kernels;
+    UOpList program;
+    gpu_target_fill(target, gpu_target_find("sm_90a"));
+    assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+    schedule.wishes = target->tiles;
+    assert_true(schedule_kernels(&schedule, &kernels, &err));
+    assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
+    return program;
+}
+
 // What products of many rows with weights of any block type read on a GPU, each thread for several rows and tokens at once:
 // at most 1.5 bytes for a product (3 where weights are plain numbers). One row and token at a time, it would be 1.8 (8).
 static void test_threads_share_what_they_read(void **state) {
     (void)state;
     enum { TOKENS = 64, ROWS = 2048, BLOCKS = 32 };
-    Error err = {0};
     for (int i = 0; i < quant_count(); i++) {
         Arena *arena = arena_create(), *nodes = arena_create();
         Graph *g = graph_create(nodes);
@@ -194,17 +207,9 @@ static void test_threads_share_what_they_read(void **state) {
         Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
         Weight w = {.type = t, .buffer = 1, .count = 1, .rows = ROWS, .cols = BLOCKS * (is_plain ? 32 : t->block_elements)};
         Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(TOKENS, w.cols))), &w);
-        Schedule schedule;
-        KernelList kernels;
         Target target;
-        UOpList program;
+        UOpList program = card_program_of(arena, y, &target);
         int64_t read = 0, multiplied = 0;
-        gpu_target_fill(&target, gpu_target_find("sm_90a"));
-        assert_true(schedule_build(&schedule, arena, &y, 1, &err));
-        schedule.wishes = target.tiles;
-        assert_true(schedule_kernels(&schedule, &kernels, &err));
-        Canonical kernel = canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL);
-        assert_true(codegen(arena, kernel.sink, &target, &program, &err));
         for (size_t k = 0; k < program.len; k++) {
             UOp *u = program.at[k];
             if (u->op == OP_LOAD && uop_buffer_of(u->src[0])->op == OP_PARAM) read += dtype_bytes(u->dtype) * u->lanes;
@@ -259,23 +264,14 @@ static void test_statements_wait_once(void **state) {
 static void test_few_tiles_keep_their_registers(void **state) {
     (void)state;
     static const int tokens[] = {1, 2048};
-    Error err = {0};
     for (int many = 0; many < 2; many++) {
         Arena *arena = arena_create(), *nodes = arena_create();
         Graph *g = graph_create(nodes);
         Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
         Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = 8192, .cols = 1024};
         Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(tokens[many], w.cols))), &w);
-        Schedule schedule;
-        KernelList kernels;
         Target target;
-        UOpList program;
-        gpu_target_fill(&target, gpu_target_find("sm_90a"));
-        assert_true(schedule_build(&schedule, arena, &y, 1, &err));
-        schedule.wishes = target.tiles;
-        assert_true(schedule_kernels(&schedule, &kernels, &err));
-        Canonical kernel = canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL);
-        assert_true(codegen(arena, kernel.sink, &target, &program, &err));
+        UOpList program = card_program_of(arena, y, &target);
         const char *bounds = strstr(render(arena, "kernel_of_test", &program, &cuda_dialect, &target), "__global__ __launch_bounds__(");
         assert_non_null(bounds);
         bool says_one = strcspn(bounds, ",") < strcspn(strchr(bounds, '('), ")") + (size_t)(strchr(bounds, '(') - bounds);
