@@ -124,6 +124,10 @@ void engine_buffer_write(Engine *e, int64_t id, size_t offset, const void *data,
     e->device->upload(e->state, buffer_range(e, id, offset, nbytes), data, nbytes);
 }
 
+void *engine_stage(Engine *e, size_t *nbytes) {
+    return e->device->stage ? e->device->stage(e->state, nbytes) : NULL;
+}
+
 void engine_buffer_read(Engine *e, int64_t id, size_t offset, void *data, size_t nbytes) {
     e->device->download(e->state, data, buffer_range(e, id, offset, nbytes), nbytes);
 }

@@ -28,6 +28,9 @@ bool engine_buffer_wrap(Engine *engine, const void *data, size_t nbytes, int64_t
 // Bytes that are left of a memory that is not the host's, and what it is called; false where that is not known or not so.
 bool engine_memory_room(const Engine *engine, size_t *free_bytes, const char **name);
 void engine_buffer_write(Engine *engine, int64_t id, size_t offset, const void *data, size_t nbytes);
+// Memory from which engine_buffer_write needs no copy, *nbytes of it; its content may change when it is given again.
+// NULL: any memory is as good.
+void *engine_stage(Engine *engine, size_t *nbytes);
 void engine_buffer_read(Engine *engine, int64_t id, size_t offset, void *data, size_t nbytes);
 
 // outputs: values (each gets a buffer of its own) or AFTER nodes (their stores are done). Reports the first poison.

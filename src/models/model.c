@@ -66,6 +66,7 @@ static bool engine_wrap(void *context, const void *data, size_t nbytes, int64_t 
 static bool engine_room(void *context, size_t *free_bytes, const char **name) {
     return engine_memory_room(context, free_bytes, name);
 }
+static void *engine_staging(void *context, size_t *nbytes) { return engine_stage(context, nbytes); }
 static void engine_write(void *context, int64_t id, size_t offset, const void *data,
                          size_t nbytes) {
     engine_buffer_write(context, id, offset, data, nbytes);
@@ -124,7 +125,7 @@ static int chunk_of(const Model *m) {
 static void part_add(Model *m, Engine *engine, bool in_place) {
     m->parts[m->n_parts++] = (Part){
         .engine = engine,
-        .host = {engine, engine_alloc, engine_wrap, engine_write, engine_room,
+        .host = {engine, engine_alloc, engine_wrap, engine_write, engine_room, engine_staging,
                  .wants_planes = !in_place && !engine_target(engine)->unaligned_loads &&
                                  (!engine_device(engine)->has_host_memory || engine_device(engine)->runs_nothing),
                  .keeps_nothing = engine_device(engine)->runs_nothing},

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "base/parallel.h"
+#include "runtime/workers.h"
 
 typedef enum Use { NOT_WANTED, OPTIONAL, NEEDED } Use;
 #define WHEN(condition) ((condition) ? NEEDED : NOT_WANTED)
@@ -132,7 +132,7 @@ int64_t weights_bytes(const Weights *w, const ModelConfig *c, BlockRange part) {
 
 // ---------------------------------------------------------------- where the bytes lie
 
-enum { PIECE_BYTES = 32 << 20, JOB_BLOCKS = 1 << 12 };
+enum { PIECE_BYTES = 32 << 20, JOB_BLOCKS = 1 << 12, MOST_LAYING = 16 };
 
 // A piece of a tensor on its way into planes: field i of its blocks comes to lie at field[i].
 typedef struct Piece {
@@ -142,56 +142,76 @@ typedef struct Piece {
     const uint8_t *blocks;
     int64_t n;
     uint8_t *field[QUANT_FIELDS_MAX];
+    TileCounter jobs;
 } Piece;
 
-static bool gather_some(void *context, int job, Error *err) {
-    (void)err;
-    const Piece *p = context;
-    int64_t first = (int64_t)job * JOB_BLOCKS, n = p->n - first < JOB_BLOCKS ? p->n - first : JOB_BLOCKS;
-    for (int i = 0; i < p->n_planes; i++)
-        quant_plane_gather(p->type, &p->planes[i], p->blocks + first * p->type->block_bytes, n,
-                           p->field[i] + first * (p->planes[i].end - p->planes[i].begin));
-    return true;
+// Who lays weights out in planes, and where: in memory that the device fetches from while the next piece is laid out, where it
+// has such memory, else in one of our own.
+typedef struct Laying { const BufferHost *host; Arena *scratch; uint8_t *own; Workers *workers; } Laying;
+
+static void gather_some(void *context, int worker, int n_workers) {
+    (void)worker, (void)n_workers;
+    Piece *p = context;
+    for (int64_t first; (first = tile_take(&p->jobs, (long)p->n, JOB_BLOCKS)) >= 0;) {
+        int64_t n = p->n - first < JOB_BLOCKS ? p->n - first : JOB_BLOCKS;
+        for (int i = 0; i < p->n_planes; i++)
+            quant_plane_gather(p->type, &p->planes[i], p->blocks + first * p->type->block_bytes, n,
+                               p->field[i] + first * (p->planes[i].end - p->planes[i].begin));
+    }
 }
 
-static bool bind_planes(Weight *w, const GgufTensor *t, const BufferHost *host, uint8_t *piece, Error *err) {
+static bool laying_ready(Laying *x, uint8_t **piece, size_t *nbytes, Error *err) {
+    *nbytes = PIECE_BYTES;
+    *piece = x->host->stage ? x->host->stage(x->host->context, nbytes) : NULL;
+    if (!*piece) *piece = x->own = x->own ? x->own : arena_alloc(x->scratch, PIECE_BYTES);
+    if (!x->workers) x->workers = workers_create(cpu_count() < MOST_LAYING ? cpu_count() : MOST_LAYING);
+    if (!x->workers) x->workers = workers_create(1);
+    return (*piece && x->workers) || fail(err, LATHE_NO_MEMORY, "no memory to lay weights out in");
+}
+
+static bool bind_planes(Weight *w, const GgufTensor *t, Laying *x, Error *err) {
     QuantPlane planes[QUANT_FIELDS_MAX];
-    int64_t total, n_blocks = (int64_t)t->nbytes / w->type->block_bytes, most = PIECE_BYTES / w->type->block_bytes;
+    int64_t total, n_blocks = (int64_t)t->nbytes / w->type->block_bytes;
     Piece p = {.type = w->type, .planes = planes, .n_planes = quant_planes(w->type, n_blocks, planes, &total)};
-    TRY(host->alloc(host->context, (size_t)total, &w->buffer, err));
+    TRY(x->host->alloc(x->host->context, (size_t)total, &w->buffer, err));
     for (int64_t first = 0; first < n_blocks; first += p.n) {
+        uint8_t *piece;
+        size_t nbytes;
+        TRY(laying_ready(x, &piece, &nbytes, err));
+        int64_t most = (int64_t)nbytes / w->type->block_bytes;
         p.n = n_blocks - first < most ? n_blocks - first : most;
         p.blocks = (const uint8_t *)t->data + first * w->type->block_bytes;
         for (int i = 0; i < p.n_planes; i++) p.field[i] = piece + planes[i].begin * p.n;
-        TRY(parallel_run((int)((p.n + JOB_BLOCKS - 1) / JOB_BLOCKS), cpu_count(), gather_some, &p, err));
+        p.jobs = (TileCounter){0};
+        workers_run(x->workers, gather_some, &p);
         for (int i = 0; i < p.n_planes; i++) {
             int64_t width = planes[i].end - planes[i].begin;
-            host->write(host->context, w->buffer, (size_t)(planes[i].offset + first * width), p.field[i], (size_t)(p.n * width));
+            x->host->write(x->host->context, w->buffer, (size_t)(planes[i].offset + first * width), p.field[i], (size_t)(p.n * width));
         }
     }
     return true;
 }
 
-static bool bind_one(Weight *w, const GgufTensor *t, const BufferHost *host, Arena *scratch, uint8_t **piece, Error *err) {
+static bool bind_one(Weight *w, const GgufTensor *t, Laying *laying, Error *err) {
+    const BufferHost *host = laying->host;
     w->is_planar = host->wants_planes && w->type->n_fields > 1;
     if (!w->is_planar || host->keeps_nothing) return host->wrap(host->context, t->data, t->nbytes, &w->buffer, err);
-    if (!*piece) *piece = arena_alloc(scratch, PIECE_BYTES);
-    return *piece ? bind_planes(w, t, host, *piece, err) : fail(err, LATHE_NO_MEMORY, "no memory to lay weights out in");
+    return bind_planes(w, t, laying, err);
 }
 
 bool weights_bind(Weights *w, const ModelConfig *c, BlockRange part, const BufferHost *host, const LoadProgress *progress, Error *err) {
     int64_t done = 0, total = weights_bytes(w, c, part);
-    Arena *scratch = arena_create();
-    uint8_t *piece = NULL;
+    Laying laying = {.host = host, .scratch = arena_create()};
     bool ok = true;
     for (size_t i = 0; i < w->n_found && ok; i++) {
         const GgufTensor *t = w->found[i].tensor;
         if (!part_uses(w, c, part, i)) continue;
         if (progress->show) progress->show(progress->context, done, total);
-        ok = bind_one(w->found[i].weight, t, host, scratch, &piece, err);
+        ok = bind_one(w->found[i].weight, t, &laying, err);
         done += (int64_t)t->nbytes;
     }
-    arena_destroy(scratch);
+    workers_destroy(laying.workers);
+    arena_destroy(laying.scratch);
     return ok;
 }
 

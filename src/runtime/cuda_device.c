@@ -14,7 +14,7 @@
 #include "runtime/gpu_target.h"
 
 enum { READABLE_BEHIND = 64, MOST_GRAPHS = 32 };
-enum { STAGING_BYTES = 16 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 8, LINE_BYTES = 64 };
+enum { STAGING_BYTES = 32 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 8, LINE_BYTES = 64 };
 static const char OLDEST_TARGET[] = "sm_80";
 
 // A step's launches as one graph: known again by where its table is and what stands in it.
@@ -33,6 +33,7 @@ struct DeviceState {
     int32_t multiprocessors, shared_bytes;
     bool has_early;                      // kernels of a graph may begin while the one before them ends
     Staging staging[N_STAGING];
+    int staged;                          // how often one was given
     KeptGraph graphs[MOST_GRAPHS];
     uint64_t runs;
     int32_t failed;                      // the first transfer that failed; told by the next run
@@ -170,6 +171,23 @@ static bool staging_open(DeviceState *state) {
     return true;
 }
 
+static void *cuda_stage(DeviceState *state, size_t *nbytes) {
+    transfer_note(state, state->api.CtxSetCurrent(state->context));
+    if (!staging_open(state)) return NULL;
+    Staging *s = &state->staging[state->staged++ % N_STAGING];
+    transfer_note(state, state->api.EventSynchronize(s->is_free));
+    *nbytes = STAGING_BYTES;
+    return s->at;
+}
+
+static Staging *staging_of(DeviceState *state, const void *from) {
+    for (int i = 0; i < N_STAGING; i++) {
+        uintptr_t at = (uintptr_t)state->staging[i].at;
+        if (at && (uintptr_t)from >= at && (uintptr_t)from < at + STAGING_BYTES) return &state->staging[i];
+    }
+    return NULL;
+}
+
 typedef struct Copy { char *to; const char *from; size_t nbytes, each; } Copy;
 static bool copy_part(void *context, int i, Error *err) {
     (void)err;
@@ -189,22 +207,21 @@ static void copy_parallel(char *to, const char *from, size_t nbytes) {
 // Much at once goes through memory that the card can fetch from by itself, while the next part is copied there.
 static void cuda_upload(DeviceState *state, void *to, const void *from, size_t nbytes) {
     const CudaApi *api = &state->api;
-    transfer_note(state, api->CtxSetCurrent(state->context));
-    if (nbytes <= SMALL_BYTES || !staging_open(state)) {
-        if (nbytes) transfer_note(state, api->MemcpyHtoDAsync(address_of(to), from, nbytes, state->stream));
-        if (nbytes > SMALL_BYTES) transfer_note(state, api->StreamSynchronize(state->stream));
+    Staging *staging = staging_of(state, from);
+    if (!staging && nbytes > SMALL_BYTES && staging_open(state)) {
+        for (size_t at = 0, part; at < nbytes; at += part) {
+            char *stage = cuda_stage(state, &part);
+            if (part > nbytes - at) part = nbytes - at;
+            copy_parallel(stage, (const char *)from + at, part);
+            cuda_upload(state, (char *)to + at, stage, part);
+        }
         return;
     }
-    int turn = 0;
-    for (size_t at = 0; at < nbytes; turn = (turn + 1) % N_STAGING) {
-        Staging *s = &state->staging[turn];
-        size_t part = nbytes - at < STAGING_BYTES ? nbytes - at : STAGING_BYTES;
-        transfer_note(state, api->EventSynchronize(s->is_free));
-        copy_parallel(s->at, (const char *)from + at, part);
-        transfer_note(state, api->MemcpyHtoDAsync(address_of(to) + at, s->at, part, state->stream));
-        transfer_note(state, api->EventRecord(s->is_free, state->stream));
-        at += part;
-    }
+    if (!nbytes) return;
+    transfer_note(state, api->CtxSetCurrent(state->context));
+    transfer_note(state, api->MemcpyHtoDAsync(address_of(to), from, nbytes, state->stream));
+    if (staging) transfer_note(state, api->EventRecord(staging->is_free, state->stream));
+    else if (nbytes > SMALL_BYTES) transfer_note(state, api->StreamSynchronize(state->stream));
 }
 
 static void cuda_download(DeviceState *state, void *to, const void *from, size_t nbytes) {
@@ -337,6 +354,7 @@ const Device cuda_device = {
     .alloc = cuda_alloc,
     .room = cuda_room,
     .release = cuda_release,
+    .stage = cuda_stage,
     .upload = cuda_upload,
     .download = cuda_download,
     .compile = cuda_compile,

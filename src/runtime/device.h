@@ -53,6 +53,9 @@ typedef struct Device {
     // answer: that memory must be copied. Released as what alloc gives.
     void *(*wrap)(DeviceState *state, const void *data, size_t nbytes);
     void (*release)(DeviceState *state, void *at, size_t nbytes);
+    // Memory of the host, *nbytes of it, to be filled and uploaded from: it stays as it is until it is given again, which waits
+    // for its uploads. NULL, as a function or as its answer: there is none, any memory is as good.
+    void *(*stage)(DeviceState *state, size_t *nbytes);
     void (*upload)(DeviceState *state, void *to, const void *from, size_t nbytes);
     void (*download)(DeviceState *state, void *to, const void *from, size_t nbytes);
     bool has_host_memory;      // device addresses are host addresses: mapped files are used in place

@@ -117,12 +117,29 @@ static void block_run(const FakeKernel *kernel, void **arguments, unsigned block
 // ---------------------------------------------------------------- the driver
 
 typedef struct Module { void *library; char path[64]; FakeKernel nothing; } Module;
+// Copies from pinned memory happen as late as they may: what changes such memory too early is seen.
+enum { MOST_PINNED = 16, MOST_COPIES = 64 };
+typedef struct Pinned { void *at; size_t nbytes; } Pinned;
+typedef struct LateCopy { void *to; const void *from; size_t nbytes; } LateCopy;
+static Pinned pinned[MOST_PINNED];
+static LateCopy copies[MOST_COPIES];
+static int n_pinned;
+static uint64_t copies_begun, copies_done;
+
+static void copies_run(uint64_t end) {
+    for (; copies_done < end; copies_done++) {
+        LateCopy *c = &copies[copies_done % MOST_COPIES];
+        memcpy(c->to, c->from, c->nbytes);
+    }
+}
+
 typedef struct Launch { const FakeKernel *kernel; unsigned grid, threads; void **arguments; uint64_t *values; } Launch;
 typedef struct Graph { Launch *at; size_t n; } Graph;
 static Graph *capturing;
 static size_t used_bytes, memory_bytes = (size_t)8 << 30;
 
 static void launch_run(const Launch *l) {
+    copies_run(copies_begun);
     n_threads = (int)l->threads;
     for (unsigned b = 0; b < l->grid && l->kernel->call; b++) block_run(l->kernel, l->arguments, b);
 }
@@ -162,25 +179,52 @@ int cuMemAlloc_v2(uint64_t *at, size_t nbytes) {
     return OK;
 }
 int cuMemFree_v2(uint64_t at) {
+    copies_run(copies_begun);
     char *memory = (char *)(uintptr_t)at - 256;
     used_bytes -= *(size_t *)(void *)memory;
     free(memory);
     return OK;
 }
-int cuMemAllocHost_v2(void **at, size_t nbytes) { *at = malloc(nbytes); return *at ? OK : OUT_OF_MEMORY; }
-int cuMemFreeHost(void *at) { free(at); return OK; }
-int cuMemsetD8Async(uint64_t at, uint8_t value, size_t n, void *stream) { (void)stream; memset((void *)(uintptr_t)at, value, n); return OK; }
+int cuMemAllocHost_v2(void **at, size_t nbytes) {
+    *at = n_pinned < MOST_PINNED ? malloc(nbytes) : NULL;
+    if (*at) pinned[n_pinned++] = (Pinned){*at, nbytes};
+    return *at ? OK : OUT_OF_MEMORY;
+}
+int cuMemFreeHost(void *at) {
+    copies_run(copies_begun);
+    for (int i = 0; i < n_pinned; i++) if (pinned[i].at == at) pinned[i] = pinned[--n_pinned];
+    free(at);
+    return OK;
+}
+int cuMemsetD8Async(uint64_t at, uint8_t value, size_t n, void *stream) {
+    (void)stream;
+    copies_run(copies_begun);
+    memset((void *)(uintptr_t)at, value, n);
+    return OK;
+}
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) {
     const char *us = getenv("FAKE_CUDA_COPY_US");
     (void)stream;
     if (us) usleep((useconds_t)atoi(us));
+    for (int i = 0; i < n_pinned; i++) {
+        if ((uintptr_t)from - (uintptr_t)pinned[i].at >= pinned[i].nbytes) continue;
+        copies_run(copies_begun >= MOST_COPIES ? copies_begun - MOST_COPIES + 1 : 0);
+        copies[copies_begun++ % MOST_COPIES] = (LateCopy){(void *)(uintptr_t)to, from, n};
+        return OK;
+    }
+    copies_run(copies_begun);
     memcpy((void *)(uintptr_t)to, from, n);
     return OK;
 }
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, n); return OK; }
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) {
+    (void)stream;
+    copies_run(copies_begun);
+    memcpy(to, (void *)(uintptr_t)from, n);
+    return OK;
+}
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = &hooks; return OK; }
 int cuStreamDestroy_v2(void *stream) { (void)stream; return OK; }
-int cuStreamSynchronize(void *stream) { (void)stream; return OK; }
+int cuStreamSynchronize(void *stream) { (void)stream; copies_run(copies_begun); return OK; }
 int cuStreamBeginCapture_v2(void *stream, int mode) { (void)stream, (void)mode; capturing = calloc(1, sizeof *capturing); return OK; }
 int cuStreamEndCapture(void *stream, void **graph) { (void)stream; *graph = capturing, capturing = NULL; return OK; }
 int cuGraphInstantiateWithFlags(void **exec, void *graph, uint64_t flags) {
@@ -204,11 +248,16 @@ int cuGraphExecDestroy(void *exec) {
     free(g->at), free(g);
     return OK;
 }
-typedef struct Event { struct timespec at; } Event;
+typedef struct Event { struct timespec at; uint64_t copies; } Event;   // copies: begun before it
 int cuEventCreate(void **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof(Event)); return OK; }
 int cuEventDestroy_v2(void *event) { free(event); return OK; }
-int cuEventRecord(void *event, void *stream) { (void)stream; clock_gettime(CLOCK_MONOTONIC, &((Event *)event)->at); return OK; }
-int cuEventSynchronize(void *event) { (void)event; return OK; }
+int cuEventRecord(void *event, void *stream) {
+    (void)stream;
+    clock_gettime(CLOCK_MONOTONIC, &((Event *)event)->at);
+    ((Event *)event)->copies = copies_begun;
+    return OK;
+}
+int cuEventSynchronize(void *event) { copies_run(((Event *)event)->copies); return OK; }
 int cuEventElapsedTime(float *ms, void *from, void *to) {
     const Event *a = from, *b = to;
     *ms = (float)((double)(b->at.tv_sec - a->at.tv_sec) * 1e3 + (double)(b->at.tv_nsec - a->at.tv_nsec) / 1e6);

@@ -56,7 +56,7 @@ static void steps_run_again(void **state) {
 // What is small goes over at once, what is large in parts: both arrive whole.
 static void copies_of_any_length_arrive(void **state) {
     (void)state;
-    static const size_t sizes[] = {1, 1000, 65536, 65537, (16 << 20) - 1, (40 << 20) + 3};
+    static const size_t sizes[] = {1, 1000, 65536, 65537, (32 << 20) - 1, (100 << 20) + 3};
     DeviceState *d = opened();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         uint8_t *from = malloc(sizes[i]), *back = malloc(sizes[i]);
@@ -68,6 +68,30 @@ static void copies_of_any_length_arrive(void **state) {
         device->release(d, at, sizes[i]);
         free(from), free(back);
     }
+    device->close(d);
+}
+
+// Memory that was given to be filled is uploaded from before it is given again.
+static void staged_memory_keeps_until_it_is_uploaded(void **state) {
+    (void)state;
+    enum { PIECES = 9, EACH = 70000 };
+    DeviceState *d = opened();
+    uint8_t *at = device->alloc(d, (size_t)2 * PIECES * EACH), *back = malloc((size_t)2 * PIECES * EACH);
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t nbytes = 0;
+        uint8_t *stage = device->stage(d, &nbytes);
+        assert_true(stage && nbytes >= (size_t)2 * EACH);
+        memset(stage, (int)i + 1, EACH), memset(stage + EACH, (int)i + 101, EACH);
+        device->upload(d, at + i * EACH, stage, EACH);
+        device->upload(d, at + (PIECES + i) * EACH, stage + EACH, EACH);
+    }
+    device->download(d, back, at, (size_t)2 * PIECES * EACH);
+    for (size_t i = 0; i < (size_t)PIECES * EACH; i++) {
+        assert_int_equal(back[i], i / EACH + 1);
+        assert_int_equal(back[i + (size_t)PIECES * EACH], i / EACH + 101);
+    }
+    device->release(d, at, (size_t)2 * PIECES * EACH);
+    free(back);
     device->close(d);
 }
 
@@ -95,6 +119,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest own[] = {
         cmocka_unit_test(steps_run_again),
         cmocka_unit_test(copies_of_any_length_arrive),
+        cmocka_unit_test(staged_memory_keeps_until_it_is_uploaded),
         cmocka_unit_test(what_does_not_fit_is_refused_with_numbers),
         cmocka_unit_test(errors_name_the_cause),
     };
