@@ -59,6 +59,17 @@ static bool folds_lie_nearer(Spread *x, UOp *store, const Plan *plan) {
     return along_fold >= 0 && (along_store < 0 || along_fold <= along_store);
 }
 
+// Whether folds stand inside of others, each of whose steps needs them whole.
+static bool are_nested(Spread *x, const UOp *store, const Plan *plan) {
+    RangeSets sets = range_sets(x->arena, store->src[1]);
+    for (size_t i = 0; i < sets.ranges.len; i++) {
+        UOp *range = sets.ranges.at[i];
+        if (range_kind(range) != RANGE_REDUCE) continue;
+        for (int f = 0; f < plan->n_folds; f++) if (range_sets_depends(&sets, plan->fold[f], range)) return true;
+    }
+    return false;
+}
+
 // Threads for folds of so many steps: without a rest where that costs little.
 static int64_t lanes_for(double trips, int64_t most) {
     int64_t n = (int64_t)trips, even = n & -n, lanes = power_from(n);
@@ -100,6 +111,12 @@ static int64_t lanes_of_tile(const Plan *plan, double elements, double trips, in
     }
 }
 
+// What one loop alone shares pays where there are elements for all threads of a group still, or tiles for most of the target's.
+static bool keeps_threads(const Spread *x, const Plan *plan, double elements) {
+    double group = (double)x->target->group_threads, own = elements / (double)plan->tile.elements;
+    return own >= group || x->tiles * own * (double)plan->lanes >= FEW_TURNS * x->target->tiles.width * group;
+}
+
 Plan plan_store(Spread *x, UOp *store, int64_t most) {
     Plan plan = {.lanes = 1, .tile.elements = 1};
     double trips = 0, elements = trips_of(store->src + 2, store->n_src - 2);
@@ -115,12 +132,15 @@ Plan plan_store(Spread *x, UOp *store, int64_t most) {
         return plan;
     }
     ThreadTile tile = thread_tile(x->arena, store, x->elements);
-    // What one loop alone shares pays where there are elements for all threads still.
-    if (tile.n > 1 || (tile.n == 1 && elements >= (double)(tile.elements * x->target->group_threads))) {
-        int64_t least = tile.n == 1 && x->target->shuffle_threads >= NEAR_LANES && folds_lie_nearer(x, store, &plan) ? NEAR_LANES : 1;
-        plan.tile = tile;
-        plan.lanes = lanes_of_tile(&plan, elements, trips, least, tile_threads(x->target));
-        return plan;
+    if (tile.n > 0) {
+        // Neighbours that read other rows each touch a line of memory of their own. Rows are shared where their sums are brought
+        // together once.
+        bool is_near = (tile.n == 1 || !are_nested(x, store, &plan)) && x->target->shuffle_threads >= NEAR_LANES;
+        int64_t least = is_near && folds_lie_nearer(x, store, &plan) ? NEAR_LANES : 1;
+        Plan tiled = plan;
+        tiled.tile = tile;
+        tiled.lanes = lanes_of_tile(&tiled, elements, trips, least, tile_threads(x->target));
+        if (tile.n > 1 || keeps_threads(x, &tiled, elements)) return tiled;
     }
     if (folds_lie_nearer(x, store, &plan)) {
         plan.lanes = lanes_for(trips, most < WARP ? most : WARP);

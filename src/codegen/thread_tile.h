@@ -8,3 +8,4 @@ typedef struct ThreadTile { int n; UOp *loop[THREAD_TILE_LOOPS]; int64_t steps[T
 
 ThreadTile thread_tile(Arena *arena, UOp *store, int64_t most);   // most: elements of one thread
 UOp *thread_words(UOp *sink, const Target *target);
+double kernel_tiles(Arena *arena, UOp *sink);                     // of all its statements

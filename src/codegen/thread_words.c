@@ -1,4 +1,6 @@
-// thread_words: sums over floats that lie side by side in memory, in steps of as many as one load takes.
+// thread_words: sums over floats that lie side by side in memory, in steps of as many as one load takes: of the narrowest of
+// them, or, where a kernel has tiles that keep the pipes of memory busy, of the widest, so that neighbouring threads read
+// neighbouring words of all of them.
 // In: a kernel for a target whose tiles are groups. Out: the same, such sums over two loops: words, which threads share, and the
 // elements of one, which axes makes lanes. Invariant: no fold inside of such a sum, no condition on what it reads.
 // Example: 64 halves of a key: fold over 64 → fold over 8 words of 8, 16 bytes each.
@@ -6,8 +8,16 @@
 
 enum { MOST_LOOPS = 16 };
 
+double kernel_tiles(Arena *arena, UOp *sink) {
+    UOpList order = uop_toposort(arena, sink);
+    double n = 1;
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_RANGE && range_kind(order.at[k]) == RANGE_GLOBAL) n *= (double)range_size(order.at[k]);
+    return n;
+}
+
 // Elements of a word; 1: they do not lie side by side.
-static int64_t word_steps(Arena *arena, const Target *target, UOp *fold) {
+static int64_t word_steps(Arena *arena, const Target *target, UOp *fold, bool is_busy) {
     UOp *range = fold->src[fold->n_src - 1];
     int64_t steps = 1, apart;
     bool is_sum = fold->arg[0] == MONOID_SUM && fold->dtype == DT_F32 && fold->n_src <= MOST_LOOPS;
@@ -18,11 +28,11 @@ static int64_t word_steps(Arena *arena, const Target *target, UOp *fold) {
         UOp *u = order.at[k];
         if (u->op == OP_FOLD) return 1;
         if (u->op != OP_LOAD || !range_sets_depends(&sets, u, range)) continue;
-        int bytes = dtype_bytes((DType)u->dtype);
+        int64_t own = target->max_load_bytes / dtype_bytes((DType)u->dtype);
         if (u->n_src > 1) return 1;
         bool is_beside = dtype_is_float((DType)u->dtype) && uop_buffer_of(u->src[0])->dtype == u->dtype &&
                          index_step(u->src[0]->src[1], range, &apart) && apart == 1;
-        if (is_beside && target->max_load_bytes / bytes > steps) steps = target->max_load_bytes / bytes;
+        if (is_beside && (steps == 1 || (is_busy ? own < steps : own > steps))) steps = own;
     }
     while (steps > 1 && range_size(range) % steps) steps /= 2;
     return steps;
@@ -46,13 +56,14 @@ static UOp *in_words(UOp *fold, int64_t steps) {
 UOp *thread_words(UOp *sink, const Target *target) {
     Arena *arena = graph_arena(sink->graph);
     UOpList order = uop_toposort(arena, sink);
+    const bool is_busy = kernel_tiles(arena, sink) > FEW_TURNS_OF_TILES * target->tiles.width;
     UOpMap done;
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
         for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
         UOp *now = uop_with_src(u, src);
-        int64_t steps = u->op == OP_FOLD ? word_steps(arena, target, now) : 1;
+        int64_t steps = u->op == OP_FOLD ? word_steps(arena, target, now, is_busy) : 1;
         uop_map_put(&done, u, steps > 1 ? in_words(now, steps) : now);
     }
     return uop_map_get(&done, sink);

@@ -5,8 +5,11 @@
 enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4,
        NEAR_LANES = 8 };   // as many read a line of memory together, 16 bytes each
 
-// elements: that a thread may compute at once. parts: what each thread has of folds that are brought together already.
-typedef struct Spread { Graph *graph; Arena *arena; const Target *target; UOp *thread; int64_t threads, elements; UOpMap parts; } Spread;
+// tiles: of the kernel. elements: that a thread may compute at once. parts: what each thread has of folds that are brought
+// together already.
+typedef struct Spread {
+    Graph *graph; Arena *arena; const Target *target; UOp *thread; double tiles; int64_t threads, elements; UOpMap parts;
+} Spread;
 
 // How one store is shared: `lanes` neighbouring threads compute the folds together: of the elements of a ThreadTile; or,
 // is_common, of all the elements that they store, one each: folds that do not change along the innermost loops.

@@ -103,9 +103,10 @@ static int64_t places_of(const UOpList *program, int64_t which, int64_t none) {
     return none;
 }
 
-// Tiles of those that run at the same time up to which a kernel takes so little time that its loads had better all be under
-// way at once: in registers of which other tiles have no need then.
-static const double FEW_TILES = 32;
+// The loads of a kernel of few tiles had better all be under way at once: in registers of which other tiles have no need then.
+static bool has_few_tiles(const UOpList *program, const Target *target) {
+    return (double)places_of(program, 0, 1) <= FEW_TURNS_OF_TILES * target->tiles.width;
+}
 
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
     Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = (int)places_of(program, 1, 0)};
@@ -117,7 +118,7 @@ const char *render(Arena *arena, const char *name, const UOpList *program, const
     typedefs(&r);
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
                                             "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads),
-                                            "few", dialect->few_tiles && (double)places_of(program, 0, 1) <= FEW_TILES * target->tiles.width ? dialect->few_tiles : ""));
+                                            "few", dialect->few_tiles && has_few_tiles(program, target) ? dialect->few_tiles : ""));
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
     builder_cstring(&r.out, dialect->kernel_close);

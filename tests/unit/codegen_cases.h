@@ -237,6 +237,12 @@ static void blocks(Compare *c) {
     }
 }
 
+// Four sums that read the same halves, in tiles enough for a whole card that share nothing else.
+static void many_tiles(Compare *c) {
+    Tensor q = compare_buffer(c, DT_F32, 0, 0, dims(1, 4, 64)), k = compare_buffer(c, DT_F16, 0, 0, dims(59049, 1, 64));
+    compare_run(c, "four sums a row", tensor_sum(tensor_mul(q, tensor_cast(k, DT_F32)), 2), 1e-5);
+}
+
 typedef struct CodegenCase { const char *name; void (*run)(Compare *c); } CodegenCase;
 static const CodegenCase codegen_cases[] = {
     {"elementwise", elementwise},
@@ -251,6 +257,7 @@ static const CodegenCase codegen_cases[] = {
     {"tables", tables},
     {"gathers", gathers},
     {"blocks", blocks},
+    {"many_tiles", many_tiles},
 };
 enum { N_CODEGEN_CASES = sizeof codegen_cases / sizeof *codegen_cases };
 

@@ -222,6 +222,67 @@ static void test_threads_share_what_they_read(void **state) {
     }
 }
 
+// How many neighbours at most exchange values inside of a loop over a sum's steps [1], and behind such loops [0].
+static void widest_exchanges(const UOpList *program, int64_t *widest) {
+    int open = 0;
+    widest[0] = widest[1] = 0;
+    for (size_t k = 0; k < program->len; k++) {
+        UOp *u = program->at[k];
+        if (u->op == OP_RANGE && range_kind(u) == RANGE_REDUCE) open++;
+        if (u->op == OP_END && range_kind(u->src[0]) == RANGE_REDUCE) open--;
+        if (u->op == OP_THREAD_XOR && u->arg[1] > widest[open > 0]) widest[open > 0] = u->arg[1];
+    }
+}
+
+// Neighbouring threads of a product of many rows share a row of weights, which lies side by side in memory, and bring its sum
+// together once. Sums of six blocks are too short: shared, each block's would be brought together on its own.
+static void test_neighbours_read_a_row(void **state) {
+    (void)state;
+    static const struct { int blocks; bool is_shared; } cases[] = {{64, true}, {6, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_create(), *nodes = arena_create();
+        Graph *g = graph_create(nodes);
+        Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+        Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = 2048, .cols = cases[i].blocks * 32};
+        Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(512, w.cols))), &w);
+        Target target;
+        UOpList program = card_program_of(arena, y, &target);
+        int64_t widest[2];
+        widest_exchanges(&program, widest);
+        if (cases[i].is_shared != (widest[0] >= 8) || widest[1] >= 8)
+            compare_fail("%d blocks: %d and %d threads", cases[i].blocks, (int)widest[0], (int)widest[1]);
+        arena_destroy(arena);
+        arena_destroy(nodes);
+    }
+}
+
+// Scores of keys in halves with queries in floats, four heads a key: with tiles for the whole card a thread takes all four heads,
+// so that each key is read once, and words of 16 bytes of the wider, so that neighbours read side by side; with few it takes
+// one, and words of 16 bytes of the keys.
+static void test_heads_share_keys(void **state) {
+    (void)state;
+    enum { HEADS = 4, WIDTH = 512 };
+    static const struct { int keys, elements, products; } cases[] = {{59049, 4, 4 * HEADS}, {729, 8, 8}};   // powers of 3: threads do not share them
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_create(), *nodes = arena_create();
+        Graph *g = graph_create(nodes);
+        Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, HEADS, WIDTH)), k = tensor_buffer(g, 1, DT_F16, 0, 0, dims(cases[i].keys, 1, WIDTH));
+        Tensor y = tensor_sum(tensor_mul(q, tensor_cast(k, DT_F32)), 2);
+        Target target;
+        UOpList program = card_program_of(arena, y, &target);
+        int elements = 0, products = 0;
+        for (size_t n = 0; n < program.len; n++) {
+            UOp *u = program.at[n];
+            if (u->op == OP_LOAD && u->dtype == DT_F16) elements += u->lanes;
+            if (u->op == OP_MULADD) products += u->lanes;
+        }
+        if (elements != cases[i].elements || products != cases[i].products)
+            compare_fail("%d keys: %d elements of a key read for %d products", cases[i].keys, elements, products);
+        arena_destroy(arena);
+        arena_destroy(nodes);
+    }
+}
+
 // A gated product that is rounded, on a GPU: gate and up are one statement, and the scale, the rounded values and their sums
 // wait once, for the product, not for one another. On a CPU every value is stored and read.
 static void test_statements_wait_once(void **state) {
@@ -326,6 +387,8 @@ int main(void) {
         cmocka_unit_test(test_asks_where_loops_will_be),
         cmocka_unit_test(test_no_single_bytes),
         cmocka_unit_test(test_threads_share_what_they_read),
+        cmocka_unit_test(test_neighbours_read_a_row),
+        cmocka_unit_test(test_heads_share_keys),
         cmocka_unit_test(test_statements_wait_once),
         cmocka_unit_test(test_few_tiles_keep_their_registers),
         cmocka_unit_test(test_opencl_text_is_opencl),
