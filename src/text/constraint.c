@@ -1,6 +1,8 @@
 // constraint: see constraint.h. A reading of the text so far is a stack of frames (which sequence, how far; which
 // repetition, how often) on top of the class that the next byte must be in. Frames are made once each, so that equal
-// stacks are equal numbers; a state is the set of all readings, and what each byte leads to is worked out once a state.
+// stacks are equal numbers; a state is the set of all readings, and what each byte leads to is worked out once a state, where
+// a mask asks for it. A token taken makes one state, behind its last byte: on the way readings that its next byte ends are
+// not made at all.
 // A mask is worked out once for all states that differ only in what one token cannot reach, of all answers that are held to
 // the same grammar: text/token_order keeps it.
 // Example: "[0-9]{2}" behind one digit: one reading, the class [0-9] on REPEAT with count 2
@@ -14,7 +16,7 @@
 
 // ---------------------------------------------------------------- readings
 
-enum { NOWHERE = -1, UNKNOWN = -2, READINGS_MAX = 2000, STATES_MAX = 4096, DEPTH_MAX = 8000 };
+enum { NOWHERE = -1, UNKNOWN = -2, ANY_BYTE = -1, READINGS_MAX = 2000, STATES_MAX = 4096, DEPTH_MAX = 8000 };
 
 // parent 0: the end of the text.
 typedef struct Frame {
@@ -27,7 +29,7 @@ typedef struct State {
     int32_t *readings;         // frames whose node is BYTES, rising
     int n;
     bool accepts, has_key;
-    int32_t next[256];
+    int32_t *next;             // [256], NULL: nothing of it is known yet
     MaskKey key;
 } State;
 
@@ -42,6 +44,8 @@ struct Constraint {
     int32_t current;
     int closure, depth;
     VEC(int32_t) found;        // readings of the closure under way
+    VEC(int32_t) passed;       // those of the byte before, while a token is taken
+    int wanted;                // the byte that comes next, where it is known: readings without it are left out; else ANY_BYTE
     bool accepts, is_stuck;
 
     // of masks
@@ -103,8 +107,17 @@ static void repeat_at(Constraint *c, GrammarNode node, int32_t count, int32_t pa
     enter(c, part->children[0], frame_make(c, node, next, parent));
 }
 
+// Does its first byte say already that the wanted one does not come next?
+static bool is_unwanted(const Constraint *c, GrammarNode node) {
+    const GrammarPart *part = &c->grammar->at[node];
+    if (c->wanted == ANY_BYTE) return false;
+    while (part->kind == NODE_SEQ && part->n) part = &c->grammar->at[part->children[0]];
+    return part->kind == NODE_BYTES && !byte_set_has(&part->bytes, (uint8_t)c->wanted);
+}
+
 static void enter(Constraint *c, GrammarNode node, int32_t parent) {
     const GrammarPart *part = &c->grammar->at[node];
+    if (is_unwanted(c, node)) return;
     if (++c->depth > DEPTH_MAX || c->found.len > READINGS_MAX) c->is_stuck = true;
     if (c->is_stuck) return;
     switch (part->kind) {
@@ -136,6 +149,7 @@ static void closure_begin(Constraint *c) {
     c->found.len = 0;
     c->accepts = false;
     c->depth = 0;
+    c->wanted = ANY_BYTE;
 }
 
 static int reading_compare(const void *a, const void *b) {
@@ -152,7 +166,6 @@ static int32_t state_make(Constraint *c) {
     if (known) return (int32_t)known - 1;
     State state = {.n = (int)c->found.len - 1, .accepts = c->accepts};
     state.readings = arena_copy(c->arena, c->found.at, (size_t)state.n * sizeof *state.readings);
-    for (int b = 0; b < 256; b++) state.next[b] = UNKNOWN;
     vec_push(c->arena, &c->states, state);
     map_put(&c->state_ids, c->found.at, c->found.len * sizeof *c->found.at, (void *)(uintptr_t)c->states.len);
     return (int32_t)c->states.len - 1;
@@ -169,8 +182,18 @@ static ByteSet bytes_like(const Constraint *c, const State *state, uint8_t byte)
     return like;
 }
 
+static int32_t *nexts_unknown(Arena *arena) {
+    int32_t *next = arena_new(arena, 256 * sizeof *next);
+    for (int b = 0; b < 256; b++) next[b] = UNKNOWN;
+    return next;
+}
+
+static int32_t state_next(const State *state, uint8_t byte) {
+    return state->next ? state->next[byte] : UNKNOWN;
+}
+
 static int32_t state_step(Constraint *c, int32_t from, uint8_t byte) {
-    int32_t next = c->states.at[from].next[byte];
+    int32_t next = state_next(&c->states.at[from], byte);
     if (next != UNKNOWN) return next;
     closure_begin(c);
     for (int i = 0; i < c->states.at[from].n; i++) {
@@ -180,9 +203,30 @@ static int32_t state_step(Constraint *c, int32_t from, uint8_t byte) {
     next = state_make(c);
     State *state = &c->states.at[from];
     ByteSet like = bytes_like(c, state, byte);
-    for (int b = 0; b < 256; b++)
-        if (byte_set_has(&like, (uint8_t)b)) state->next[b] = next;
+    if (!state->next) state->next = nexts_unknown(c->arena);
+    for (int w = 0; w < 4; w++)
+        for (uint64_t left = like.bits[w]; left; left &= left - 1) state->next[w * 64 + __builtin_ctzll(left)] = next;
     return next;
+}
+
+// Behind several bytes from `from`, of which nothing is known: readings are followed without states in between.
+static int32_t state_behind(Constraint *c, int32_t from, Text bytes) {
+    const State *state = &c->states.at[from];
+    c->passed.len = 0;
+    for (int i = 0; i < state->n; i++) vec_push(c->arena, &c->passed, state->readings[i]);
+    for (size_t k = 0; k < bytes.len; k++) {
+        uint8_t byte = (uint8_t)bytes.at[k];
+        closure_begin(c);
+        if (k + 1 < bytes.len) c->wanted = (uint8_t)bytes.at[k + 1];
+        for (size_t i = 0; i < c->passed.len; i++) {
+            Frame reading = c->frames.at[c->passed.at[i]];
+            if (byte_set_has(&c->grammar->at[reading.node].bytes, byte)) leave(c, reading.parent);
+        }
+        if (c->is_stuck || k + 1 == bytes.len) break;
+        c->passed.len = 0;
+        for (size_t i = 0; i < c->found.len; i++) vec_push(c->arena, &c->passed, c->found.at[i]);
+    }
+    return state_make(c);
 }
 
 static void machine_begin(Constraint *c) {
@@ -208,6 +252,7 @@ static void machine_renew(Constraint *c) {
     c->visited.at = NULL, c->visited.len = c->visited.cap = 0;
     c->states.at = NULL, c->states.len = c->states.cap = 0;
     c->found.at = NULL, c->found.len = c->found.cap = 0;
+    c->passed.at = NULL, c->passed.len = c->passed.cap = 0;
     machine_begin(c);
     closure_begin(c);
     for (int i = 0; i < state.n; i++) vec_push(c->arena, &c->found, frame_move(c, frames, state.readings[i]));
@@ -378,7 +423,10 @@ ConstraintState constraint_mask(Constraint *c, const uint8_t **mask) {
 void constraint_take(Constraint *c, int32_t token) {
     Text piece = tokenizer_decode_piece(c->order->tokenizer, token);
     if (tokenizer_is_end(c->order->tokenizer, token)) return;
-    for (size_t i = 0; i < piece.len && c->current != NOWHERE; i++) c->current = state_step(c, c->current, (uint8_t)piece.at[i]);
+    size_t i = 0;
+    for (int32_t next; i < piece.len && c->current != NOWHERE; i++, c->current = next)
+        if ((next = state_next(&c->states.at[c->current], (uint8_t)piece.at[i])) == UNKNOWN) break;
+    if (i < piece.len && c->current != NOWHERE) c->current = state_behind(c, c->current, (Text){piece.at + i, piece.len - i});
 }
 
 bool constraint_accepts(const Grammar *grammar, GrammarNode root, Text text) {
