@@ -181,8 +181,11 @@ static json_t *usage_pack(int64_t prompt, int64_t cached, int64_t generated) {
                      (json_int_t)0, "cache_read_input_tokens", (json_int_t)cached, "output_tokens", (json_int_t)generated);
 }
 
-static json_t *usage_of(const Job *job) {
-    return usage_pack(job->ask.n_prompt, job->reused_tokens, job->generated_tokens);
+static json_t *usage_of(const Generation *g) {
+    const Job *job = &g->jobs[0];
+    json_t *usage = usage_pack(job->ask.n_prompt, job->reused_tokens, job->generated_tokens);
+    generation_mark_text(g, usage);
+    return usage;
 }
 
 static json_t *tool_use_id(const Generation *g, int tool) {
@@ -226,7 +229,9 @@ static json_t *messages_whole(Generation *g) {
         json_array_append_new(blocks, json_pack("{s:s, s:o, s:o, s:o}", "type", "tool_use", "id", tool_use_id(g, parts->at[i].tool),
                                                 "name", json_of_text(parts->at[i].text), "input", input ? input : json_object()));
     }
-    return message_pack(g, blocks, stop_reason(c), stop_sequence(g, c), usage_of(c->job));
+    json_t *message = message_pack(g, blocks, stop_reason(c), stop_sequence(g, c), usage_of(g));
+    json_object_set_new(message, "timings", generation_timings(g));
+    return message;
 }
 
 // ---- streams
@@ -282,8 +287,8 @@ static void messages_news(Generation *g, const News *news, TextBuilder *out) {
 static void messages_end(Generation *g, Choice *c, int index, TextBuilder *out) {
     (void)index;
     block_end(g->wire_state, out);
-    named_event(out, "message_delta", json_pack("{s:{s:s, s:o}, s:o}", "delta", "stop_reason", stop_reason(c), "stop_sequence",
-                                                stop_sequence(g, c), "usage", usage_of(c->job)));
+    named_event(out, "message_delta", json_pack("{s:{s:s, s:o}, s:o, s:o}", "delta", "stop_reason", stop_reason(c), "stop_sequence",
+                                                stop_sequence(g, c), "usage", usage_of(g), "timings", generation_timings(g)));
 }
 
 static void messages_finish(Generation *g, TextBuilder *out) {

@@ -385,20 +385,26 @@ const char *generation_finish_reason(const Choice *c) {
     return generation_is_cut(c) ? "length" : c->has_tools ? "tool_calls" : "stop";
 }
 
+// Answers to prompts of which the cache knew the text in other tokens are outside of the promise of equal bits.
+void generation_mark_text(const Generation *g, json_t *usage) {
+    json_int_t by_text = 0;
+    for (int i = 0; i < g->n; i += g->answers) by_text += g->jobs[i].by_text;
+    if (g->server->finds_text) json_object_set_new(usage, "cached_by_text", json_integer(by_text));
+}
+
 // Tokens of the prompts once each, of the answers all; cached are those that no answer had to evaluate.
 json_t *generation_usage(const Generation *g) {
-    json_int_t prompt = 0, cached = 0, generated = 0, thought = 0, by_text = 0;
+    json_int_t prompt = 0, cached = 0, generated = 0, thought = 0;
     for (int i = 0; i < g->n; i++) {
         const Job *job = &g->jobs[i];
-        if (i % g->answers == 0) prompt += job->ask.n_prompt, cached += job->reused_tokens, by_text += job->by_text;
+        if (i % g->answers == 0) prompt += job->ask.n_prompt, cached += job->reused_tokens;
         generated += job->generated_tokens;
         thought += job_thought_tokens(job);
     }
     json_t *usage = json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", generated, "total_tokens",
                      prompt + generated, "prompt_tokens_details", "cached_tokens", cached, "completion_tokens_details",
                      "reasoning_tokens", thought);
-    if (g->server->finds_text)      // such answers are outside of the promise of equal bits
-        json_object_set_new(json_object_get(usage, "prompt_tokens_details"), "cached_by_text", json_integer(by_text));
+    generation_mark_text(g, json_object_get(usage, "prompt_tokens_details"));
     return usage;
 }
 

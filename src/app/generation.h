@@ -84,6 +84,7 @@ bool generation_is_cut(const Choice *choice);              // no room was left f
 const char *generation_finish_reason(const Choice *choice);  // stop, length or tool_calls
 json_t *generation_usage(const Generation *g);             // OpenAI's, with cached tokens
 json_t *generation_timings(const Generation *g);           // of each phase
+void generation_mark_text(const Generation *g, json_t *usage);        // with --cache-text: tokens found by their text
 // data: {…}\n\n; takes the reference. event: NULL for none.
 void event_put(TextBuilder *out, const char *event, json_t *value);
 // The arguments of the call whose PART_TOOL is the i-th part, put together.

@@ -5,9 +5,20 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 json_t *json_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_short(float value) {
+    enum { MOST_DIGITS = 9 };
+    char text[32] = "0";
+    for (int digits = 1; digits <= MOST_DIGITS; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value) break;
+    }
+    return json_real(strtod(text, NULL));
 }
 
 json_t *json_words(Text t) {

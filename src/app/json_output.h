@@ -7,5 +7,6 @@
 #include "base/text.h"
 
 json_t *json_number(double value);                 // null where the value is not finite
+json_t *json_short(float value);                   // finite: the fewest digits that mean this float, so that 0.8f is 0.8
 json_t *json_words(Text t);                        // bytes that are no UTF-8 become U+FFFD
 void json_print(json_t *value, size_t digits);     // takes the reference

@@ -40,12 +40,12 @@ void endpoint_props(Exchange *x) {
     const Server *server = server_of(x);
     const Model *m = server->loaded.model;
     const SamplingOptions *o = &server->sampling;
-    json_t *sampling = json_pack("{s:f, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:i, s:i}", "temperature", (double)o->temperature, "top_k",
-                                 o->top_k, "top_p", (double)o->top_p, "min_p", (double)o->min_p, "repeat_penalty",
-                                 (double)o->repeat_penalty, "repeat_last_n", o->penalty_window, "presence_penalty",
-                                 (double)o->presence_penalty, "frequency_penalty", (double)o->frequency_penalty, "dry_multiplier",
-                                 (double)o->dry_multiplier, "dry_base", (double)o->dry_base, "dry_allowed_length",
-                                 o->dry_allowed_length, "dry_penalty_last_n", o->dry_window);
+    json_t *sampling = json_pack("{s:o, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:i, s:i}", "temperature", json_short(o->temperature),
+                                 "top_k", o->top_k, "top_p", json_short(o->top_p), "min_p", json_short(o->min_p), "repeat_penalty",
+                                 json_short(o->repeat_penalty), "repeat_last_n", o->penalty_window, "presence_penalty",
+                                 json_short(o->presence_penalty), "frequency_penalty", json_short(o->frequency_penalty),
+                                 "dry_multiplier", json_short(o->dry_multiplier), "dry_base", json_short(o->dry_base),
+                                 "dry_allowed_length", o->dry_allowed_length, "dry_penalty_last_n", o->dry_window);
     const ChatTemplate *form = chat_form_template(server->form);
     json_t *props = json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:b, s:s}", "model", server->name, "architecture",
                               model_config(m)->architecture, "total_slots", model_slots(m), "n_ctx",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/json_output.h"
 #include "app/responses_input.h"
 #include "text/json_values.h"
 
@@ -21,9 +22,11 @@ typedef struct ResponseState {
 static json_t *usage_pack(const Generation *g) {
     const Job *job = &g->jobs[0];
     json_int_t in = (json_int_t)job->ask.n_prompt, out = (json_int_t)job->generated_tokens;
-    return json_pack("{s:I, s:{s:I}, s:I, s:{s:I}, s:I}", "input_tokens", in, "input_tokens_details", "cached_tokens",
+    json_t *usage = json_pack("{s:I, s:{s:I}, s:I, s:{s:I}, s:I}", "input_tokens", in, "input_tokens_details", "cached_tokens",
                      (json_int_t)job->reused_tokens, "output_tokens", out, "output_tokens_details", "reasoning_tokens", (json_int_t)job_thought_tokens(job),
                      "total_tokens", in + out);
+    generation_mark_text(g, json_object_get(usage, "input_tokens_details"));
+    return usage;
 }
 
 static json_t *asked(const Generation *g, FieldId id, json_t *otherwise) {
@@ -48,7 +51,7 @@ static json_t *response_pack(const Generation *g, const char *status) {
         {"tools", FIELD_tools, json_array()}, {"text", FIELD_text, json_pack("{s:{s:s}}", "format", "type", "text")}};
     for (size_t i = 0; i < sizeof echoed / sizeof *echoed; i++)
         json_object_set_new(body, echoed[i].name, asked(g, echoed[i].id, echoed[i].otherwise));
-    json_t *rest = json_pack("{s:f, s:f, s:s, s:b, s:b, s:n}", "temperature", (double)sampling->temperature, "top_p", (double)sampling->top_p,
+    json_t *rest = json_pack("{s:o, s:o, s:s, s:b, s:b, s:n}", "temperature", json_short(sampling->temperature), "top_p", json_short(sampling->top_p),
                              "truncation", "disabled", "store", false, "background", false, "previous_response_id");
     json_object_update(body, rest);
     json_decref(rest);

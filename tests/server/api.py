@@ -55,9 +55,28 @@ def test_health_models_props():
     assert s.get("/v1/models/other")[0] == 404
     props = s.get("/props")[2]
     assert props["total_slots"] == 4 and props["n_ctx"] == 1024, props
+    settings = props["default_generation_settings"]
+    assert settings["temperature"] == 0.8 and settings["top_p"] == 0.95 and settings["min_p"] == 0.05, settings   # as they were given
     assert s.get("/v1/nothing")[0] == 404 and s.get("/etc/passwd")[0] == 404 and s.get("/../../etc/passwd")[0] == 404
     status, headers, _ = s.ask("POST", "/health", b"{}")
     assert status == 405 and headers["Allow"] == "GET"
+
+
+def test_metrics_are_prometheus_text():
+    try:
+        from prometheus_client.parser import text_string_to_metric_families     # pylint: disable=import-outside-toplevel
+    except ImportError:
+        raise harness.Skip("prometheus_client is not here") from None
+    s = server()
+    before = s.metric("generated_tokens_total")
+    s.fine(COMPLETIONS, {**TEXT, "max_tokens": 3, "ignore_eos": True})
+    status, headers, data = s.get("/metrics")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4"), headers
+    families = {family.name: family for family in text_string_to_metric_families(data.decode())}
+    assert families["lathe_generated_tokens"].samples[0].value == before + 3, families
+    assert families["lathe_slots_busy"].type == "gauge" and families["lathe_prompt_tokens"].type == "counter", families
+    assert {sample.labels["end"] for sample in families["lathe_answers"].samples} >= {"length", "cancelled"}, families
+    assert all(family.documentation and family.type in ("counter", "gauge") for family in families.values()), families
 
 
 def test_tokens_there_and_back():
@@ -88,6 +107,34 @@ def test_apply_template_is_the_prompt_of_a_chat():
     assert answer(chat) == text["choices"][0]["text"] != ""
     opened = s.fine("/apply-template", {**STORY, "add_generation_prompt": False})["prompt"]
     assert prompt.startswith(opened) and len(prompt) > len(opened)
+
+
+def test_every_reply_says_what_it_took():
+    s = server()
+    for path, ask, prompt, made in ((CHAT, STORY, "prompt_tokens", "completion_tokens"), (COMPLETIONS, TEXT, "prompt_tokens", "completion_tokens"),
+                                    ("/v1/messages", STORY, "input_tokens", "output_tokens"),
+                                    ("/v1/responses", {"input": "Hi"}, "input_tokens", "output_tokens")):
+        ask = {**ask, "max_output_tokens" if "input" in ask else "max_tokens": 3}
+        reply = s.fine(path, ask)
+        data = s.post(path, {**ask, "stream": True})[2].decode()
+        events = [json.loads(line[6:]) for line in data.split("\n") if line.startswith("data: {")]
+        of_stream = next(e.get("response", e) for e in reversed(events) if "timings" in e.get("response", e))
+        for got in (reply, of_stream):
+            usage, timings = got["usage"], got["timings"]
+            assert timings["predicted_n"] == usage[made] == 3, (path, got)
+            cached = usage.get("cache_read_input_tokens")
+            assert timings["prompt_n"] + timings["cache_n"] == usage[prompt] + (cached or 0), (path, got)
+            assert cached is None or timings["cache_n"] == cached, (path, got)
+            assert min(timings[phase] for phase in ("queue_ms", "prompt_ms", "predicted_ms")) >= 0, (path, got)
+
+
+def test_long_prompts_give_signs_of_life():
+    with Server("--slots", "1", "--keep-alive", "0.05") as s:
+        ask = {"prompt": s.fine("/tokenize", {"content": " a red ball" * 400})["tokens"][:1000], "max_tokens": 1}
+        status, _, data = s.post(COMPLETIONS, {**ask, "stream": True})
+        assert status == 200 and data.count(b": keep-alive\n\n") >= 1 and data.endswith(b"data: [DONE]\n\n"), data[:200]
+        data = s.post("/v1/messages", {"messages": [{"role": "user", "content": " small dog" * 450}], "max_tokens": 1, "stream": True})[2]
+        assert data.count(b"event: ping\n") >= 1 and b"event: message_stop" in data, data[:300]
 
 
 def test_an_answer_is_what_run_says():

@@ -48,6 +48,20 @@ def test_text_is_found_in_other_tokens():                            # B55
         assert details(own_way)["cached_by_text"] == 0 and details(own_way)["cached_tokens"] > 0, own_way
 
 
+def test_every_endpoint_marks_it():
+    story = STORY.strip()
+    asks = (("/v1/chat/completions", {"messages": [{"role": "user", "content": story}]}, lambda u: u["prompt_tokens_details"]),
+            ("/v1/messages", {"messages": [{"role": "user", "content": story}]}, lambda u: u),
+            ("/v1/responses", {"input": story}, lambda u: u["input_tokens_details"]))
+    for path, ask, place in asks:
+        with Server("--slots", "1", "--cache-text") as s:
+            head = s.fine("/apply-template", asks[0][1])["prompt"].split(story)[0]
+            prompt = s.fine("/tokenize", {"content": head})["tokens"] + letters(s, story)
+            s.fine(COMPLETIONS, {"prompt": prompt, "max_tokens": 1})
+            usage = s.fine(path, {**ask, "max_output_tokens" if "input" in ask else "max_tokens": 1})["usage"]
+            assert place(usage)["cached_by_text"] >= len(story) - 2, (path, usage)
+
+
 def test_without_the_flag_ids_decide():
     with Server("--slots", "2") as s:
         ask = {"max_tokens": 8, "temperature": 0}
