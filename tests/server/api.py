@@ -5,6 +5,7 @@ Figures and texts come from the same requests asked another way: streamed or who
 """
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -565,6 +566,30 @@ def test_sigterm_lets_answers_end():                                 # B49
     assert s.end(40) == 0
     thread.join()
     assert got[0]["usage"]["completion_tokens"] == 300
+
+
+def test_sigterm_refuses_what_is_new():
+    s = Server("--slots", "2")
+    was_open = s.connect()
+    was_open.request("GET", "/health")
+    assert was_open.getresponse().read() == b'{"status":"ok"}'
+    got, refusals = [], []
+    thread = threading.Thread(target=lambda: got.append(s.fine(COMPLETIONS, {**TEXT, "max_tokens": 1000, "ignore_eos": True})))
+    thread.start()
+    s.wait_for("slots_busy", 1)
+    s.process.send_signal(signal.SIGTERM)
+    while thread.is_alive() and not refusals:                        # until the signal has come through it answers as before
+        was_open.request("POST", COMPLETIONS, json.dumps({**TEXT, "max_tokens": 0}))
+        reply = was_open.getresponse()
+        refusals += [json.loads(reply.read())] if reply.status == 503 else []
+    assert refusals and "about to end" in refusals[0]["error"]["message"], refusals
+    try:
+        s.get("/health")
+        raise AssertionError("a new connection was taken")
+    except OSError:
+        pass
+    thread.join()
+    assert got[0]["usage"]["completion_tokens"] == 1000 and s.end() == 0
 
 
 def test_answers_have_a_time_limit():
