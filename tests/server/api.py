@@ -581,7 +581,8 @@ def test_sigterm_refuses_what_is_new():
     while thread.is_alive() and not refusals:                        # until the signal has come through it answers as before
         was_open.request("POST", COMPLETIONS, json.dumps({**TEXT, "max_tokens": 0}))
         reply = was_open.getresponse()
-        refusals += [json.loads(reply.read())] if reply.status == 503 else []
+        said = json.loads(reply.read())
+        refusals += [said] if reply.status == 503 else []
     assert refusals and "about to end" in refusals[0]["error"]["message"], refusals
     try:
         s.get("/health")
