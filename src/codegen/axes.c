@@ -9,6 +9,7 @@
 #include "schedule/interleave.h"
 
 enum { MAX_RANGES = 16, WHOLE_LANES = 64, MAX_LANES = 1024, STORE_LANES = 16, SHARED_COPIES = 4, ROW_LANES = 32, BESIDE_LANES = 8 };
+enum { NEAREST_BYTES = 32 << 10, NEXT_BYTES = 256 << 10 };   // of caches that any CPU has
 
 Accum accum_parts(const UOp *u) {
     Accum a = {.monoid = (Monoid)u->arg[0], .chains = (int)u->arg[1], .n_loops = (int)u->arg[2],
@@ -270,8 +271,18 @@ static int find_shared_axis(UOp *store, bool of_tile) {
     return best;
 }
 
+// Whether a loop of copies, which goes inside all others so that what they share is read once, would walk more each time than
+// the nearest cache holds. Then it stays where it is, and what a tile shares comes again from the cache behind, once a step.
+static bool walks_too_far(UOp *store, int axis) {
+    double dependent, independent;
+    shared_bytes(store, store->src[axis], true, &dependent, &independent);
+    return dependent > NEAREST_BYTES && independent <= NEXT_BYTES;
+}
+
 static UOp *with_copies(UOp *store, int axis) {
-    return axis ? split_store(store, axis, lanes_for(range_size(store->src[axis]), SHARED_COPIES), true) : store;
+    if (!axis) return store;
+    int64_t copies = lanes_for(range_size(store->src[axis]), SHARED_COPIES);
+    return split_store(store, axis, copies, !walks_too_far(store, axis));
 }
 
 // The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then.

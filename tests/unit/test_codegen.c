@@ -115,6 +115,38 @@ static void test_sums_beside_need_no_shuffle(void **state) {
     arena_destroy(arena);
 }
 
+// Sizes of the loops of the program's first nest, the outermost first.
+static int loops_of(const UOpList *program, int64_t *sizes, int most) {
+    int n = 0;
+    for (size_t k = 0; k < program->len && program->at[k]->op != OP_END; k++)
+        if (program->at[k]->op == OP_RANGE && n < most) sizes[n++] = range_size(program->at[k]);
+    return n;
+}
+
+// Scores of pages that all heads share. Each key is read once for all heads, in copies of four, as long as the heads' rows stay in
+// the nearest cache: keys, then heads. Rows of 20 · 576 floats don't: heads, then the keys of a page, which the next cache holds;
+// of a page of 1,024 keys it doesn't.
+static void test_copies_walk_what_is_near(void **state) {
+    (void)state;
+    enum { PAGES = 64, HEADS = 20 };
+    static const struct { int64_t d, keys, outer, inner; } rows[] = {
+        {64, 64, 64, HEADS / 4}, {576, 64, HEADS / 4, 64}, {576, 1024, 1024, HEADS / 4}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Arena *arena = arena_create();
+        Graph *g = graph_create(arena);
+        Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, HEADS, 1, rows[i].d));
+        Tensor k = tensor_buffer(g, 1, DT_F16, 0, 0, dims(PAGES, 1, rows[i].keys, rows[i].d));
+        UOpList program = program_of(arena, tensor_sum(tensor_mul(q, tensor_cast(k, DT_F32)), -1));
+        int64_t sizes[8] = {0};
+        int n = loops_of(&program, sizes, 8);
+        assert_true(n >= 3);
+        assert_int_equal(sizes[n - 3], rows[i].outer);
+        assert_int_equal(sizes[n - 2], rows[i].inner);
+        assert_int_equal(sizes[n - 1], rows[i].d / 16);
+        arena_destroy(arena);
+    }
+}
+
 // How far behind what is read a kernel asks for memory of `type`, in bytes; 0: it asks for none.
 static int64_t asked_ahead(Arena *arena, Tensor y, DType type) {
     UOpList program = program_of(arena, y);
@@ -384,6 +416,7 @@ int main(void) {
         cmocka_unit_test(test_guards_hold_their_work),
         cmocka_unit_test(test_shared_memory_is_walked_once),
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
+        cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
         cmocka_unit_test(test_no_single_bytes),
         cmocka_unit_test(test_threads_share_what_they_read),
