@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "app/model_find.h"
+#include "app/device_roof.h"
 #include "app/roof.h"
 #include "app/terminal.h"
 #include "base/os.h"
@@ -105,8 +106,9 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
 }
 
 double loaded_roof_gb_s(const Loaded *l) {
-    bool is_host = engine_device(l->engine)->has_host_memory;
-    return is_host ? roof_measure(engine_threads(l->engine), roof_default_bytes()) : 0;
+    const Device *device = engine_device(l->engine);
+    if (device->runs_nothing && !device->has_host_memory) return 0;
+    return device->has_host_memory ? roof_measure(engine_threads(l->engine), roof_default_bytes()) : device_roof_gb_s(l->engine);
 }
 
 double loaded_read_gb_s(const Loaded *l, double tok_s, double depth) {

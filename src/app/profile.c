@@ -2,7 +2,8 @@
 // In: a model, --depth. Out: a table or JSON: kernels a token and a layer, distinct ones, hit rate, and for each
 // distinct kernel calls, time, bytes, GB/s and its share of the memory's read rate; --source prints their text.
 // A kernel is named by the tensors that its first stage works on, without their block, and by its hash.
-// Invariant: stages are timed one by one, so their sum is somewhat more than a token takes; medians of ROUNDS runs.
+// Invariant: stages are timed one by one, so their sum is more than a token takes; what one takes as it is run, and its share of
+// the read rate, stand above the table; medians of ROUNDS runs.
 // Example: lathe profile m.gguf --json | jq .kernels_per_token
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ typedef struct KernelRow {
 typedef struct Profile {
     KernelRow *rows;                 // one a distinct kernel, slowest first
     int n_rows, n_stages, n_blocks;
-    double roof_gb_s, total_us;
+    double roof_gb_s, total_us;      // the sum of all stages' times
+    double step_us;                  // of the step as it is run, all of its stages at once
 } Profile;
 
 static int row_compare(const void *a, const void *b) {
@@ -45,6 +47,18 @@ static bool stages_time(Step *step, int n, double *median_us, Arena *arena, Erro
         for (int i = 0; i < n; i++) times[i * ROUNDS + r] = (double)round[i];
     }
     for (int i = 0; i < n; i++) median_us[i] = median_of(times + i * ROUNDS, ROUNDS);
+    return true;
+}
+
+// Median time of the step as generation runs it: on a card one graph of launches.
+static bool step_time(Step *step, double *median_us, Error *err) {
+    double times[ROUNDS];
+    for (int r = 0; r < ROUNDS; r++) {
+        uint64_t begin = time_us();
+        TRY(step_run(step, err));
+        times[r] = (double)(time_us() - begin);
+    }
+    *median_us = median_of(times, ROUNDS);
     return true;
 }
 
@@ -75,7 +89,10 @@ static bool part_collect(Profile *p, const Model *model, int part, Step *step, A
     if (before) memcpy(rows, p->rows, (size_t)before * sizeof *rows);
     p->rows = rows, p->n_rows += n_distinct, p->n_stages += n;
     double *times = arena_new(arena, (size_t)(n + 1) * sizeof *times);
+    double whole_us;
     TRY(stages_time(step, n, times, arena, err));
+    TRY(step_time(step, &whole_us, err));
+    p->step_us += whole_us;
     for (int i = 0; i < n; i++) {
         StageInfo stage = step_stage(step, i);
         KernelRow *row = &rows[before + stage.program];
@@ -108,6 +125,14 @@ static double row_share(const Profile *p, const KernelRow *row) {
     return p->roof_gb_s > 0 ? row_gb_s(row) / p->roof_gb_s : NAN;
 }
 
+static double step_gb_s(const Profile *p) {
+    double bytes = 0;
+    for (int i = 0; i < p->n_rows; i++) bytes += (double)p->rows[i].bytes;
+    return p->step_us > 0 ? bytes / p->step_us / 1e3 : NAN;
+}
+
+static double step_share(const Profile *p) { return p->roof_gb_s > 0 ? step_gb_s(p) / p->roof_gb_s : NAN; }
+
 static void profile_print_json(const Profile *p, const Loaded *l, bool with_source) {
     json_t *kernels = json_array();
     for (int i = 0; i < p->n_rows; i++) {
@@ -118,12 +143,13 @@ static void profile_print_json(const Profile *p, const Loaded *l, bool with_sour
         if (with_source) json_object_set_new(kernel, "source", json_words(text_of(r->source ? r->source : "")));
         json_array_append_new(kernels, kernel);
     }
-    json_print(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:i, s:f, s:o, s:f, s:o}", "model", l->path,
+    json_print(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:i, s:f, s:o, s:f, s:f, s:o, s:o, s:o}", "model", l->path,
                          "device", engine_device(l->engine)->name, "target", engine_target(l->engine)->name,
                          "threads", engine_threads(l->engine), "kernels_per_token", p->n_stages,
                          "kernels_per_layer", (double)p->n_stages / p->n_blocks, "distinct_kernels", p->n_rows,
                          "cache_hit_rate", p->n_stages ? 1 - (double)p->n_rows / p->n_stages : 0,
                          "roof_gb_s", json_number(p->roof_gb_s > 0 ? p->roof_gb_s : NAN), "time_us", p->total_us,
+                         "step_us", p->step_us, "step_gb_s", json_number(step_gb_s(p)), "step_roof_share", json_number(step_share(p)),
                          "kernels", kernels), 6);
 }
 
@@ -133,6 +159,11 @@ static void profile_print(const Profile *p, const Loaded *l, bool with_source) {
     printf("%d kernels a token, %.1f a layer, %d distinct, hit rate %.1f %%, %.0f us one by one\n", p->n_stages,
            (double)p->n_stages / p->n_blocks, p->n_rows, p->n_stages ? 100 - 100.0 * p->n_rows / p->n_stages : 0,
            p->total_us);
+    if (!engine_device(l->engine)->runs_nothing) {
+        printf("%.0f us as one step, %.1f GB/s", p->step_us, step_gb_s(p));
+        if (p->roof_gb_s > 0) printf(", %.1f %% of the roof", step_share(p) * 100);
+        putchar('\n');
+    }
     if (p->roof_gb_s > 0) printf("memory reads at %.1f GB/s; a kernel whose data stays in the caches may exceed it\n", p->roof_gb_s);
     printf("\n%6s %9s %6s %9s %9s %9s  %s\n", "calls", "us", "%", "MB", "GB/s", "% of roof", "kernel");
     for (int i = 0; i < p->n_rows; i++) {

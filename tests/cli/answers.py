@@ -23,7 +23,8 @@ STORY = "Tell me a story about a rabbit."
 ENDLESS = ("--temp", "100", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "1")
 BENCH_NAMES = ("prefill_tok_s", "decode_tok_s", "prompt_tokens", "generated_tokens", "depth", "threads", "device",
                "read_gb_s", "roof_gb_s", "roof_share", "load_s", "compile_s", "peak_rss_bytes")
-PROFILE_NAMES = ("kernels_per_token", "kernels_per_layer", "distinct_kernels", "cache_hit_rate", "kernels")
+PROFILE_NAMES = ("kernels_per_token", "kernels_per_layer", "distinct_kernels", "cache_hit_rate", "kernels", "step_us",
+                 "step_gb_s", "step_roof_share")
 KERNEL_NAMES = ("name", "calls", "time_us", "bytes", "gb_s", "roof_share")
 
 

@@ -136,7 +136,8 @@ static void copies_run(uint64_t end) {
 typedef struct Launch { const FakeKernel *kernel; unsigned grid, threads; void **arguments; uint64_t *values; } Launch;
 typedef struct Graph { Launch *at; size_t n; } Graph;
 static Graph *capturing;
-static size_t used_bytes, memory_bytes = (size_t)8 << 30;
+static const size_t DEFAULT_MEMORY = (size_t)8 << 30;
+static size_t used_bytes, memory_bytes;
 
 static void launch_run(const Launch *l) {
     copies_run(copies_begun);
@@ -147,7 +148,7 @@ static void launch_run(const Launch *l) {
 int cuInit(unsigned flags) {
     const char *most = getenv("FAKE_CUDA_MEMORY");
     (void)flags;
-    if (most) memory_bytes = strtoull(most, NULL, 10);
+    memory_bytes = most ? strtoull(most, NULL, 10) : DEFAULT_MEMORY;
     hooks.barrier = hook_barrier, hooks.exchange = hook_exchange;
     return OK;
 }

@@ -2,6 +2,7 @@
 // Without a card (or with LATHE_CUDA set to it) on the fake driver of tests/cuda, whose kernels run on this CPU.
 #include <unistd.h>
 
+#include "app/device_roof.h"
 #include "base/os.h"
 #include "base/settings.h"
 #include "codegen_cases.h"
@@ -113,6 +114,23 @@ static void errors_name_the_cause(void **state) {
                   "/nowhere/libcuda.so", "LATHE_CUDA");
 }
 
+// How fast it reads its memory is measured with a quarter of what is free, which is free again afterwards.
+static void its_memory_is_read(void **state) {
+    (void)state;
+    Engine *engine = NULL;
+    Error err = {0};
+    size_t before = 0, after = 0;
+    const char *name;
+    setenv("FAKE_CUDA_MEMORY", "4194304", 1);
+    assert_true(engine_open(&engine, "cuda", NULL, 0, &err));
+    assert_true(engine_memory_room(engine, &before, &name));
+    assert_true(device_roof_gb_s(engine) > 0);
+    assert_true(engine_memory_room(engine, &after, &name));
+    assert_true(before == after);
+    engine_close(engine);
+    unsetenv("FAKE_CUDA_MEMORY");
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     struct CMUnitTest cases[N_CODEGEN_CASES];
@@ -122,6 +140,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(staged_memory_keeps_until_it_is_uploaded),
         cmocka_unit_test(what_does_not_fit_is_refused_with_numbers),
         cmocka_unit_test(errors_name_the_cause),
+        cmocka_unit_test(its_memory_is_read),
     };
     DeviceState *card = NULL;
     Error err = {0};
