@@ -408,10 +408,7 @@ UOp *axes_plan(UOp *sink, const Target *target) {
     UOpMap done, rows = find_rows(arena, &order, target);
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
-        UOp *u = order.at[k];
-        UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-        UOp *v = uop_with_src(u, src);
+        UOp *u = order.at[k], *v = uop_renewed(u, &done);
         const Rows *row = uop_map_get(&rows, u);
         if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
         if (v->op == OP_STORE) v = row ? with_row_lanes(v, row) : plan_store(v);

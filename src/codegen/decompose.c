@@ -165,9 +165,7 @@ UOp *decompose(UOp *sink, const Target *target) {
         uop_map_init(&done, arena);
         for (size_t k = 0; k < order.len; k++) {
             UOp *u = order.at[k];
-            UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-            for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-            uop_map_put(&done, u, lower(uop_with_src(u, src), target));
+            uop_map_put(&done, u, lower(uop_renewed(u, &done), target));
         }
         UOp *next = uop_map_get(&done, sink);
         if (next == sink) break;

@@ -93,10 +93,7 @@ UOp *sums_outward(UOp *sink, const Target *target) {
     uop_map_init(&done, arena);
     uop_map_init(&before, arena);
     for (size_t k = 0; k < order.len; k++) {
-        UOp *u = order.at[k];
-        UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-        UOp *v = uop_with_src(u, src);
+        UOp *u = order.at[k], *v = uop_renewed(u, &done);
         if (v->op == OP_STORE && goes_outward(arena, v)) {
             UOp *first = store_anew(v, uop_float(v->graph, DT_F32, 0));
             v = store_outward(v, first);

@@ -61,9 +61,8 @@ static UOp *replaced(Arena *arena, UOpList order, const Roots *roots, UOp *best)
     uop_map_init(&memo, arena);
     for (size_t i = 0; i < roots->at.len; i++) uop_map_put(&form, roots->at.at[i], best->src[i]);
     for (size_t k = 0; k < order.len; k++) {
-        UOp *u = order.at[k], *to = uop_map_get(&form, u), **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-        uop_map_put(&done, u, to && to != u ? moved(arena, &done, &memo, to) : uop_with_src(u, src));
+        UOp *u = order.at[k], *to = uop_map_get(&form, u);
+        uop_map_put(&done, u, to && to != u ? moved(arena, &done, &memo, to) : uop_renewed(u, &done));
     }
     return uop_map_get(&done, order.at[order.len - 1]);
 }

@@ -60,9 +60,7 @@ UOp *thread_words(UOp *sink, const Target *target) {
     UOpMap done;
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
-        UOp *u = order.at[k], **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-        UOp *now = uop_with_src(u, src);
+        UOp *u = order.at[k], *now = uop_renewed(u, &done);
         int64_t steps = u->op == OP_FOLD ? word_steps(arena, target, now, is_busy) : 1;
         uop_map_put(&done, u, steps > 1 ? in_words(now, steps) : now);
     }

@@ -121,6 +121,7 @@ void uop_map_init(UOpMap *m, Arena *arena);
 void uop_map_reserve(UOpMap *m, size_t len);             // room for so many keys in all
 void *uop_map_get(const UOpMap *m, const UOp *key);
 void uop_map_put(UOpMap *m, UOp *key, void *value);
+UOp *uop_renewed(UOp *u, const UOpMap *done);            // u, of what done says of each of its sources
 
 // The same as uop_free_ranges for every node under root at once. ranges: all RANGEs under root in order of id.
 typedef struct RangeSets { UOpList order, ranges; UOpMap bits; } RangeSets;

@@ -119,6 +119,13 @@ UOp *uop_substitute(UOp *root, UOp *const *from, UOp *const *to, int n) {
     return any ? image[order.len - 1] : root;
 }
 
+UOp *uop_renewed(UOp *u, const UOpMap *done) {
+    UOp *near[16], **src = near;
+    if (u->n_src > 16) src = arena_new(graph_arena(u->graph), (size_t)u->n_src * sizeof *src);
+    for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(done, u->src[i]);
+    return uop_with_src(u, src);
+}
+
 // ---------------------------------------------------------------- loops
 
 static int by_range_id(const void *a, const void *b) {

@@ -319,10 +319,7 @@ static UOp *factor_value(Factoring *f, UOp *root) {
     UOpMap done;
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
-        UOp *u = order.at[k];
-        UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-        UOp *v = uop_with_src(u, src);
+        UOp *u = order.at[k], *v = uop_renewed(u, &done);
         uop_map_put(&done, u, v->op == OP_FOLD ? factor_fold(f, v) : v);
     }
     return uop_map_get(&done, root);

@@ -77,10 +77,7 @@ static UOp *bound_folds(Arena *arena, UOp *root, const UOp *lanes) {
     UOpMap done;
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
-        UOp *u = order.at[k];
-        UOp **src = arena_new(arena, (size_t)(u->n_src + 1) * sizeof *src);
-        for (int i = 0; i < u->n_src; i++) src[i] = uop_map_get(&done, u->src[i]);
-        UOp *v = uop_with_src(u, src);
+        UOp *u = order.at[k], *v = uop_renewed(u, &done);
         uop_map_put(&done, u, v->op == OP_FOLD ? bound_fold(arena, v, lanes) : v);
     }
     return uop_map_get(&done, root);
