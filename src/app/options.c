@@ -202,11 +202,16 @@ static const char *habit_hint(const char *word) {
 
 // ---- the parser
 
+// kind: what the word should have been; of: the command whose help page says more, with a space behind it, or "".
+static bool word_unknown(const char *kind, const char *word, const char *close, const char *of, Error *err) {
+    const char *hint = habit_hint(word);
+    if (hint) return fail(err, LATHE_BAD_REQUEST, "unknown %s %s; here it is %s. See: lathe %s--help", kind, word, hint, of);
+    return fail(err, LATHE_BAD_REQUEST, "unknown %s %s%s%s%s See: lathe %s--help", kind, word,
+                close ? "; did you mean " : "", close ? close : "", close ? "?" : ".", of);
+}
+
 static bool flag_unknown(const Options *o, const char *flag, Error *err) {
-    const char *close = name_closest(flag, flag_at, o->command), *hint = habit_hint(flag);
-    if (hint) return fail(err, LATHE_BAD_REQUEST, "unknown flag %s; here it is %s. See: lathe %s --help", flag, hint, o->command->name);
-    return fail(err, LATHE_BAD_REQUEST, "unknown flag %s%s%s%s See: lathe %s --help", flag,
-                close ? "; did you mean " : "", close ? close : "", close ? "?" : ".", o->command->name);
+    return word_unknown("flag", flag, name_closest(flag, flag_at, o->command), arena_printf(o->arena, "%s ", o->command->name), err);
 }
 
 static bool flag_parse(Options *o, char **argv, int argc, int *at, Error *err) {
@@ -237,14 +242,11 @@ static bool command_find(Options *o, const char *name, Error *err) {
             o->command = c;
             return true;
         }
-    const char *close = name_closest(name, command_name_at, NULL), *hint = habit_hint(name);
     if (name[0] == '-')
         return fail(err, LATHE_BAD_REQUEST, "%s: a command comes first, for example: lathe run %s …", name, name);
     if (text_ends(text_of(name), ".gguf"))
         return fail(err, LATHE_BAD_REQUEST, "%s: a command comes first, for example: lathe run %s", name, name);
-    if (hint) return fail(err, LATHE_BAD_REQUEST, "unknown command %s; here it is %s. See: lathe --help", name, hint);
-    return fail(err, LATHE_BAD_REQUEST, "unknown command %s%s%s%s See: lathe --help", name,
-                close ? "; did you mean " : "", close ? close : "", close ? "?" : ".");
+    return word_unknown("command", name, name_closest(name, command_name_at, NULL), "", err);
 }
 
 static bool words_check(const Options *o, Error *err) {
