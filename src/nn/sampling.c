@@ -99,11 +99,12 @@ Tensor random_threefry(Tensor counter_low, Tensor counter_high, Tensor key_low, 
 
 // ---------------------------------------------------------------- parts of the graph
 
-// Tokens in rows of ROW, so that a row can fill vectors; behind the vocabulary stand forbidden ones.
-enum { ROW = 256 };
+// Tokens in rows of ROW, so that a row can fill vectors; behind the vocabulary stand forbidden ones. The few best rows are
+// looked at again in shorter ones.
+enum { ROW = 256, SHORT_ROW = 32 };
 typedef struct Candidates {
-    Tensor x, id;
-} Candidates; // f32, i32 [rows, ROW]
+    Tensor x, first;           // f32 [rows, cells], i32 [rows]: the id of each row's first token
+} Candidates;
 
 static Tensor at(Tensor list, int i) { return tensor_slice(list, 0, i, i + 1); } // [1]
 static Tensor number(Tensor like, double v) { return tensor_const(like->graph, DT_F32, v); }
@@ -129,8 +130,19 @@ static Candidates adjusted(const SamplingInputs *in, int parts) {
     x = tensor_where(is_seen, tensor_sub(less, at(in->params, SAMPLE_PRESENCE)), x);
     x = tensor_sub(x, tensor_mul(tensor_cast(counts, DT_F32), at(in->params, SAMPLE_FREQUENCY)));
     x = tensor_where(tensor_binary_const(OP_NE, allowed, 0), x, number(x, -INFINITY));
-    return (Candidates){tensor_contiguous(x),
-                        tensor_reshape(tensor_iota(x->graph, tensor_count(x)), tensor_dims(x))};
+    Tensor row = tensor_iota(x->graph, tensor_size(x, 0));
+    return (Candidates){tensor_contiguous(x), tensor_mul_const(row, ROW)};
+}
+
+static Tensor ids_of(Candidates c) {   // [rows, cells]
+    return tensor_add(tensor_unsqueeze(c.first, -1), tensor_iota(c.x->graph, tensor_size(c.x, -1)));
+}
+
+static Candidates in_shorter_rows(Candidates c, int64_t cells) {
+    int64_t parts = tensor_size(c.x, -1) / cells, rows = tensor_size(c.x, 0) * parts;
+    Tensor begin = tensor_mul_const(tensor_iota(c.x->graph, parts), (double)cells);
+    return (Candidates){tensor_reshape(c.x, dims(rows, cells)),
+                        tensor_reshape(tensor_add(tensor_unsqueeze(c.first, -1), begin), dims(rows))};
 }
 
 // The SAMPLING_FEW_MAX rows with the best maxima. A token of the k best, k ≤ SAMPLING_FEW_MAX, is at least the k-th
@@ -144,14 +156,13 @@ static Candidates best_rows(Candidates all) {
     Tensor row = tensor_where(tensor_equal(rank, place), tensor_iota(g, rows),
                               tensor_const(g, DT_I32, 0));
     row = tensor_contiguous(tensor_reduce(MONOID_MAX, 1, row, dims(-1))); // [FEW]
-    Tensor id = tensor_add(tensor_unsqueeze(tensor_mul_const(row, ROW), -1), tensor_iota(g, ROW));
-    return (Candidates){tensor_contiguous(tensor_gather(all.x, row)), id};
+    return (Candidates){tensor_contiguous(tensor_gather(all.x, row)), tensor_contiguous(tensor_gather(tensor_contiguous(all.first), row))};
 }
 
 // The id of the highest score, the lowest id among equals; at least the vocabulary's size where nothing compares.
 static Tensor best_id(Candidates c) {
     Tensor top = all_of(c.x, MONOID_MAX, 1);
-    Tensor id = tensor_where(tensor_equal(c.x, top), c.id,
+    Tensor id = tensor_where(tensor_equal(c.x, top), ids_of(c),
                              tensor_const(c.x->graph, DT_I32, INT32_MAX));
     return tensor_contiguous(all_of(id, MONOID_MIN, 1));
 }
@@ -221,7 +232,7 @@ static Tensor random_scores(const SamplingInputs *in, Candidates c, Tensor top, 
         Tensor target = tensor_mul(all_of(w, MONOID_SUM, SUM_CHAINS), at(in->params, SAMPLE_TOP_P));
         is_kept = tensor_binary(OP_AND, is_kept, at_least(threshold(cost, w, target), cost));
     }
-    Tensor scores = tensor_where(is_kept, tensor_unary(OP_NEG, race(in, c.id, w)),
+    Tensor scores = tensor_where(is_kept, tensor_unary(OP_NEG, race(in, ids_of(c), w)),
                                  number(c.x, -INFINITY));
     return tensor_contiguous(scores);
 }
@@ -236,7 +247,7 @@ Tensor sampling_graph(const SamplingInputs *in, int parts) {
     if (uop_is_poison(all.x)) return all.x;
     Tensor below = tensor_cast(tensor_less(in_rows(in->logits), number(all.x, INFINITY)), DT_I32);
     Tensor is_finite = tensor_binary_const(OP_EQ, all_of(below, MONOID_MIN, 1), 1);
-    Candidates c = parts & SAMPLING_FEW ? best_rows(all) : all;
+    Candidates c = parts & SAMPLING_FEW ? best_rows(in_shorter_rows(best_rows(all), SHORT_ROW)) : all;
     Tensor top = tensor_contiguous(all_of(c.x, MONOID_MAX, 1));
     Tensor any_left = tensor_less(number(all.x, -INFINITY), top);
     if (parts & SAMPLING_RANDOM) c.x = random_scores(in, c, top, parts);
