@@ -5,15 +5,13 @@
 #include "app/roof.h"
 #include "tensor/tensor.h"
 
-enum { ROUNDS = 5, SHARE_OF_MEMORY = 4, STAGES_MOST = 16 };
-static const size_t MOST_BYTES = (size_t)2 << 30;                 // far more than any cache holds
+enum { ROUNDS = 5, STAGES_MOST = 16 };
 static const int64_t row_cells[] = {1 << 12, 1 << 14, 1 << 16};
 
 static size_t bytes_to_read(const Engine *engine) {
     size_t left = 0;
     const char *name;
-    if (!engine_memory_room(engine, &left, &name)) return roof_default_bytes();
-    return left / SHARE_OF_MEMORY < MOST_BYTES ? left / SHARE_OF_MEMORY : MOST_BYTES;
+    return engine_memory_room(engine, &left, &name) ? roof_bytes(left) : roof_default_bytes();
 }
 
 // Seconds that the kernels of a step take, without what starting it costs.

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/model_find.h"
 #include "app/device_roof.h"
+#include "app/model_find.h"
 #include "app/roof.h"
 #include "app/terminal.h"
 #include "base/os.h"
@@ -106,9 +106,8 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
 }
 
 double loaded_roof_gb_s(const Loaded *l) {
-    const Device *device = engine_device(l->engine);
-    if (device->runs_nothing && !device->has_host_memory) return 0;
-    return device->has_host_memory ? roof_measure(engine_threads(l->engine), roof_default_bytes()) : device_roof_gb_s(l->engine);
+    bool is_host = engine_device(l->engine)->has_host_memory;
+    return is_host ? roof_measure(engine_threads(l->engine), roof_default_bytes()) : device_roof_gb_s(l->engine);
 }
 
 double loaded_read_gb_s(const Loaded *l, double tok_s, double depth) {

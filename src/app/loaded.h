@@ -41,7 +41,7 @@ LoadOptions load_options(const Options *options, int64_t least_context);
 // path (as messages call the file) lives on arena.
 bool loaded_open(Loaded *loaded, Arena *arena, const LoadOptions *options, Error *err) MUST_CHECK;
 void loaded_close(Loaded *loaded);
-// 10⁹ bytes a second that memory gives the engine's threads, or the device, measured now; 0 where it computes nothing.
+// 10⁹ bytes a second that memory gives the engine's threads, or the device, measured now; 0 where it cannot be.
 double loaded_roof_gb_s(const Loaded *loaded);
 // 10⁹ bytes a second that generation at this rate and depth reads: the weights of a token and its cache.
 double loaded_read_gb_s(const Loaded *loaded, double tok_s, double depth);

@@ -82,10 +82,12 @@ static double round_seconds(Part *parts, int threads, void (*run)(void *)) {
     return (double)(time_us() - begin) / 1e6;
 }
 
-size_t roof_default_bytes(void) {
-    size_t most = (size_t)2 << 30, share = memory_available_bytes() / 4;
+size_t roof_bytes(size_t free_bytes) {
+    size_t most = (size_t)2 << 30, share = free_bytes / 4;
     return share < most ? share : most;
 }
+
+size_t roof_default_bytes(void) { return roof_bytes(memory_available_bytes()); }
 
 double roof_measure(int threads, size_t nbytes) {
     if (threads < 1) threads = 1;

@@ -5,5 +5,6 @@
 #pragma once
 #include <stddef.h>
 
-size_t roof_default_bytes(void);                            // 2 GiB, less where memory is short
+size_t roof_bytes(size_t free_bytes);                       // 2 GiB, which no cache holds; a quarter of what is free where that is less
+size_t roof_default_bytes(void);                            // of the host's memory
 double roof_measure(int threads, size_t nbytes);            // 10⁹ bytes a second; 0 where there is no memory for it
