@@ -7,5 +7,4 @@ enum { THREAD_TILE_LOOPS = 6 };
 typedef struct ThreadTile { int n; UOp *loop[THREAD_TILE_LOOPS]; int64_t steps[THREAD_TILE_LOOPS], elements; } ThreadTile;
 
 ThreadTile thread_tile(Arena *arena, UOp *store, int64_t most);   // most: elements of one thread
-UOp *thread_words(UOp *sink, const Target *target);
-double kernel_tiles(Arena *arena, UOp *sink);                     // of all its statements
+UOp *thread_words(UOp *sink, const Target *target, double tiles);   // tiles: of the kernel

@@ -8,14 +8,6 @@
 
 enum { MOST_LOOPS = 16 };
 
-double kernel_tiles(Arena *arena, UOp *sink) {
-    UOpList order = uop_toposort(arena, sink);
-    double n = 1;
-    for (size_t k = 0; k < order.len; k++)
-        if (order.at[k]->op == OP_RANGE && range_kind(order.at[k]) == RANGE_GLOBAL) n *= (double)range_size(order.at[k]);
-    return n;
-}
-
 // Elements of a word; 1: they do not lie side by side.
 static int64_t word_steps(Arena *arena, const Target *target, UOp *fold, bool is_busy) {
     UOp *range = fold->src[fold->n_src - 1];
@@ -53,15 +45,14 @@ static UOp *in_words(UOp *fold, int64_t steps) {
     return uop_fold(MONOID_SUM, (int)fold->arg[1], uop_substitute(fold->src[0], &range, &at, 1), loops, n);
 }
 
-UOp *thread_words(UOp *sink, const Target *target) {
+UOp *thread_words(UOp *sink, const Target *target, double tiles) {
     Arena *arena = graph_arena(sink->graph);
     UOpList order = uop_toposort(arena, sink);
-    const bool is_busy = kernel_tiles(arena, sink) > FEW_TURNS_OF_TILES * target->tiles.width;
     UOpMap done;
     uop_map_init(&done, arena);
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], *now = uop_renewed(u, &done);
-        int64_t steps = u->op == OP_FOLD ? word_steps(arena, target, now, is_busy) : 1;
+        int64_t steps = u->op == OP_FOLD ? word_steps(arena, target, now, !target_has_few(target, tiles)) : 1;
         uop_map_put(&done, u, steps > 1 ? in_words(now, steps) : now);
     }
     return uop_map_get(&done, sink);

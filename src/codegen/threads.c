@@ -307,13 +307,21 @@ static void touch(Touched *t, const UOpList *order) {
     }
 }
 
+static double tiles_of(Arena *arena, UOp *sink) {
+    UOpList order = uop_toposort(arena, sink);
+    double n = 1;
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_RANGE && range_kind(order.at[k]) == RANGE_GLOBAL) n *= (double)range_size(order.at[k]);
+    return n;
+}
+
 UOp *spread_threads(UOp *sink, const Target *target) {
     if (target->group_threads <= 1) return sink;
-    sink = thread_words(sink, target);
-    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .elements = 1};
-    x.tiles = kernel_tiles(x.arena, sink);
+    double tiles = tiles_of(graph_arena(sink->graph), sink);
+    sink = thread_words(sink, target, tiles);
+    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .tiles = tiles, .elements = 1};
     // Tiles of elements take threads away from a tile: only where there are tiles for all that run at the same time, twice.
-    if (x.tiles >= 2 * target->tiles.width) x.elements = target->thread_elements;
+    if (tiles >= 2 * target->tiles.width) x.elements = target->thread_elements;
     uop_map_init(&x.parts, x.arena);
     x.threads = threads_wanted(&x, sink, target->group_threads);
     int64_t least = target->group_threads < WARP ? target->group_threads : WARP;

@@ -22,9 +22,6 @@ typedef struct TileWishes {
     double sync_work;          // what starting a kernel costs, in operations of one tile
 } TileWishes;
 
-// A kernel of so many tiles for each that runs at the same time waits for memory; one of more keeps its pipes busy.
-enum { FEW_TURNS_OF_TILES = 32 };
-
 typedef struct Target {
     char name[32];             // a row of the device's target table, for example "avx2"; part of every cache key
     int vector_bytes;          // native vector register width: 16, 32, 64
@@ -45,3 +42,6 @@ typedef struct Target {
     TileWishes tiles;
     char cc_flags[256];        // C targets: explicit -m flags
 } Target;
+
+// A kernel of up to 32 tiles for each that runs at the same time waits for memory; one of more keeps its pipes busy.
+static inline bool target_has_few(const Target *target, double tiles) { return tiles <= 32 * target->tiles.width; }

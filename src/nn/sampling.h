@@ -54,8 +54,8 @@ typedef struct SamplingInputs {
 } SamplingInputs;
 
 // What a graph does beyond mask, penalties and choice. Leaving a part out costs nothing where options do not use it.
-// SAMPLING_FEW: 1 ≤ top_k ≤ SAMPLING_FEW_MAX: the k best lie in the k rows of the vocabulary with the best maxima, so
-// that everything behind the penalties looks at those rows only.
+// SAMPLING_FEW: 1 ≤ top_k ≤ SAMPLING_FEW_MAX: the k best lie in the k rows of the vocabulary with the best maxima, and of these
+// in the k shorter rows with the best, so that everything behind the penalties looks at those only.
 typedef enum SamplingParts { SAMPLING_GREEDY = 0, SAMPLING_RANDOM = 1, SAMPLING_TOP_K = 2, SAMPLING_TOP_P = 4,
                              SAMPLING_FEW = 8, SAMPLING_BIAS = 16, SAMPLING_VARIANTS = 32 } SamplingParts;
 enum { SAMPLING_FEW_MAX = 64 };

@@ -103,11 +103,6 @@ static int64_t places_of(const UOpList *program, int64_t which, int64_t none) {
     return none;
 }
 
-// The loads of a kernel of few tiles had better all be under way at once: in registers of which other tiles have no need then.
-static bool has_few_tiles(const UOpList *program, const Target *target) {
-    return (double)places_of(program, 0, 1) <= FEW_TURNS_OF_TILES * target->tiles.width;
-}
-
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
     Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = (int)places_of(program, 1, 0)};
     uop_map_init(&r.names, arena);
@@ -116,9 +111,11 @@ const char *render(Arena *arena, const char *name, const UOpList *program, const
     find_shuffled(program, &only_shuffled);
     builder_cstring(&r.out, dialect->prelude);
     typedefs(&r);
+    // The loads of a kernel of few tiles had better all be under way at once: in registers of which other tiles have no need then.
+    bool has_few = dialect->few_tiles && target_has_few(target, (double)places_of(program, 0, 1));
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
                                             "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads),
-                                            "few", dialect->few_tiles && has_few_tiles(program, target) ? dialect->few_tiles : ""));
+                                            "few", has_few ? dialect->few_tiles : ""));
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
     builder_cstring(&r.out, dialect->kernel_close);
