@@ -115,6 +115,11 @@ static Tensor all_of(Tensor x, Monoid monoid, int chains) {
     return tensor_reshape(tensor_reduce(monoid, chains, x, dims(-2, -1)), dims(1));
 }
 
+// The largest or least of all of x [rows, cells], [1]: rows by whoever has them, and then these, as its order is no matter.
+static Tensor extreme_of_rows(Tensor rows, Monoid monoid) { return tensor_reshape(tensor_reduce(monoid, 1, rows, dims(-1)), dims(1)); }
+static Tensor rows_of(Tensor x, Monoid monoid) { return tensor_contiguous(tensor_reduce(monoid, 1, x, dims(-1))); }   // [rows]
+static Tensor extreme_of(Tensor x, Monoid monoid) { return extreme_of_rows(rows_of(x, monoid), monoid); }
+
 static Tensor in_rows(Tensor x) {
     int64_t n = tensor_size(x, 0), rows = (n + ROW - 1) / ROW;
     return tensor_reshape(tensor_pad(x, 0, 0, rows * ROW - n), dims(rows, ROW));
@@ -161,10 +166,10 @@ static Candidates best_rows(Candidates all) {
 
 // The id of the highest score, the lowest id among equals; at least the vocabulary's size where nothing compares.
 static Tensor best_id(Candidates c) {
-    Tensor top = all_of(c.x, MONOID_MAX, 1);
-    Tensor id = tensor_where(tensor_equal(c.x, top), ids_of(c),
-                             tensor_const(c.x->graph, DT_I32, INT32_MAX));
-    return tensor_contiguous(all_of(id, MONOID_MIN, 1));
+    Tensor none = tensor_const(c.x->graph, DT_I32, INT32_MAX), tops = rows_of(c.x, MONOID_MAX);
+    Tensor ids = rows_of(tensor_where(tensor_equal(c.x, tensor_unsqueeze(tops, -1)), ids_of(c), none), MONOID_MIN);
+    Tensor id = tensor_where(tensor_equal(tops, extreme_of_rows(tops, MONOID_MAX)), ids, none);
+    return tensor_contiguous(extreme_of_rows(id, MONOID_MIN));
 }
 
 // The least threshold t ≥ 0 for which Σ_{cost_i ≤ t} weight_i ≥ target, [1]; the largest there is where no sum
@@ -246,9 +251,9 @@ Tensor sampling_graph(const SamplingInputs *in, int parts) {
     Candidates all = adjusted(in, parts);
     if (uop_is_poison(all.x)) return all.x;
     Tensor below = tensor_cast(tensor_less(in_rows(in->logits), number(all.x, INFINITY)), DT_I32);
-    Tensor is_finite = tensor_binary_const(OP_EQ, all_of(below, MONOID_MIN, 1), 1);
+    Tensor is_finite = tensor_binary_const(OP_EQ, extreme_of(below, MONOID_MIN), 1);
     Candidates c = parts & SAMPLING_FEW ? best_rows(in_shorter_rows(best_rows(all), SHORT_ROW)) : all;
-    Tensor top = tensor_contiguous(all_of(c.x, MONOID_MAX, 1));
+    Tensor top = tensor_contiguous(extreme_of(c.x, MONOID_MAX));
     Tensor any_left = tensor_less(number(all.x, -INFINITY), top);
     if (parts & SAMPLING_RANDOM) c.x = random_scores(in, c, top, parts);
     Tensor status = tensor_where(is_finite,
