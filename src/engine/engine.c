@@ -43,8 +43,10 @@ void engine_close(Engine *e) {
         if (e->compiled.at[i]->program) e->device->unload(e->state, e->compiled.at[i]->program);
         arena_destroy(e->compiled.at[i]->arena);
     }
-    for (size_t i = 0; i < e->buffers.len; i++)
-        if (e->buffers.at[i].is_owned) e->device->release(e->state, e->buffers.at[i].at, e->buffers.at[i].nbytes);
+    for (size_t i = 0; i < e->buffers.len; i++) {
+        Buffer b = e->buffers.at[i];
+        if (b.is_owned) (b.is_shared ? e->device->release_shared : e->device->release)(e->state, b.at, b.nbytes);
+    }
     source_cache_close(e->sources);
     e->device->close(e->state);
     engine_free(e);
@@ -93,7 +95,12 @@ bool engine_buffer_alloc(Engine *e, size_t nbytes, int64_t *id, Error *err) {
         return fail(err, LATHE_NO_MEMORY, "%s: no memory for %zu more bytes: %zu of its %zu are free; choose a smaller --context or model",
                     e->device->name, nbytes, left, all);
     if (!at) return fail(err, LATHE_NO_MEMORY, "%s: no memory for %zu more bytes; choose a smaller --context or model", e->device->name, nbytes);
-    return buffer_add(e, (Buffer){at, nbytes, true}, id);
+    return buffer_add(e, (Buffer){at, nbytes, true, false}, id);
+}
+
+bool engine_buffer_alloc_shared(Engine *e, size_t nbytes, int64_t *id, Error *err) {
+    void *at = e->device->alloc_shared ? e->device->alloc_shared(e->state, nbytes) : NULL;
+    return at ? buffer_add(e, (Buffer){at, nbytes, true, true}, id) : engine_buffer_alloc(e, nbytes, id, err);
 }
 
 bool engine_memory_room(const Engine *e, size_t *free_bytes, const char **name) {
@@ -106,9 +113,9 @@ bool engine_memory_room(const Engine *e, size_t *free_bytes, const char **name) 
 }
 
 bool engine_buffer_wrap(Engine *e, const void *data, size_t nbytes, int64_t *id, Error *err) {
-    if (e->device->has_host_memory) return buffer_add(e, (Buffer){(void *)(uintptr_t)data, nbytes, false}, id);
+    if (e->device->has_host_memory) return buffer_add(e, (Buffer){(void *)(uintptr_t)data, nbytes, false, false}, id);
     void *at = e->device->wrap ? e->device->wrap(e->state, data, nbytes) : NULL;
-    if (at) return buffer_add(e, (Buffer){at, nbytes, true}, id);
+    if (at) return buffer_add(e, (Buffer){at, nbytes, true, false}, id);
     TRY(engine_buffer_alloc(e, nbytes, id, err));
     engine_buffer_write(e, *id, 0, data, nbytes);
     return true;
@@ -120,6 +127,14 @@ static char *buffer_range(Engine *e, int64_t id, size_t offset, size_t nbytes) {
     return (char *)b.at + offset;
 }
 
+int64_t engine_buffer_part(Engine *e, int64_t whole, size_t offset, size_t nbytes) {
+    int64_t id;
+    CHECK(offset % BUFFER_PART_BYTES == 0);
+    void *at = buffer_range(e, whole, offset, nbytes);
+    CHECK(buffer_add(e, (Buffer){at, nbytes, false, engine_buffer(e, whole).is_shared}, &id));
+    return id;
+}
+
 void engine_buffer_write(Engine *e, int64_t id, size_t offset, const void *data, size_t nbytes) {
     e->device->upload(e->state, buffer_range(e, id, offset, nbytes), data, nbytes);
 }
@@ -129,5 +144,7 @@ void *engine_stage(Engine *e, size_t *nbytes) {
 }
 
 void engine_buffer_read(Engine *e, int64_t id, size_t offset, void *data, size_t nbytes) {
-    e->device->download(e->state, data, buffer_range(e, id, offset, nbytes), nbytes);
+    const char *at = buffer_range(e, id, offset, nbytes);
+    if (engine_buffer(e, id).is_shared) memcpy(data, at, nbytes);
+    else e->device->download(e->state, data, at, nbytes);
 }

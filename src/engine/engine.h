@@ -25,6 +25,12 @@ const Target *engine_target(const Engine *engine);
 // its end; used in place where the device has host memory, copied else.
 bool engine_buffer_alloc(Engine *engine, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
 bool engine_buffer_wrap(Engine *engine, const void *data, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
+// Memory for the few bytes that a step leaves for the host, which reads them without a copy where the device has such memory.
+bool engine_buffer_alloc_shared(Engine *engine, size_t nbytes, int64_t *id, Error *err) MUST_CHECK;
+// A part of a buffer that is one to graphs, so that one write brings what several buffers hold. offset: a multiple of
+// BUFFER_PART_BYTES. No step may write a part and touch the whole, or a part that overlaps it.
+enum { BUFFER_PART_BYTES = 64 };
+int64_t engine_buffer_part(Engine *engine, int64_t whole, size_t offset, size_t nbytes);
 // Bytes that are left of a memory that is not the host's, and what it is called; false where that is not known or not so.
 bool engine_memory_room(const Engine *engine, size_t *free_bytes, const char **name);
 void engine_buffer_write(Engine *engine, int64_t id, size_t offset, const void *data, size_t nbytes);
@@ -39,6 +45,12 @@ void engine_buffer_read(Engine *engine, int64_t id, size_t offset, void *data, s
 // thread that runs steps. After processes_stop what is being compiled fails soon, and all that is compiled later at once.
 bool engine_compile(Engine *engine, Tensor *outputs, int n, Step **step, Error *err) MUST_CHECK;
 bool step_run(Step *step, Error *err) MUST_CHECK;
+// The stages of several steps, one step after the other, as one: what a device does once a run it does once. A part runs as often
+// as it is named, with other buffers in the place of some of its own where swaps say so. All are of one engine; the steps must
+// outlive what is made of them, and keep their outputs.
+typedef struct BufferSwap { int64_t from, to; } BufferSwap;
+typedef struct StepPart { const Step *step; const BufferSwap *swaps; int n_swaps; } StepPart;
+bool step_join(const StepPart *parts, int n, Step **step, Error *err) MUST_CHECK;
 int64_t step_output_buffer(const Step *step, int output);             // the buffer id of output i
 size_t step_output_bytes(const Step *step, int output);
 void step_destroy(Step *step);

@@ -7,7 +7,8 @@
 #include "runtime/source_cache.h"
 #include "schedule/schedule.h"
 
-typedef struct Buffer { void *at; size_t nbytes; bool is_owned; } Buffer;
+// is_shared: the host reads it where it is.
+typedef struct Buffer { void *at; size_t nbytes; bool is_owned, is_shared; } Buffer;
 
 // One distinct kernel: compiled once an engine, whatever steps use it.
 typedef struct Compiled {

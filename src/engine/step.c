@@ -265,6 +265,62 @@ bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
     return ok;
 }
 
+// ---------------------------------------------------------------- several as one
+
+static int64_t swapped(const StepPart *part, int64_t id) {
+    for (int i = 0; i < part->n_swaps; i++) if (part->swaps[i].from == id) return part->swaps[i].to;
+    return id;
+}
+
+static void stages_copy(Step *s, const StepPart *part) {
+    const Step *from = part->step;
+    Engine *e = s->engine;
+    for (int k = 0; k < from->n_stages; k++) {
+        int at = s->n_stages++, n = from->kernels[k]->n_params, n_ids = from->buffers[k].n;
+        void **params = arena_copy(s->arena, from->stages[k].params, (size_t)n * sizeof *params);
+        int64_t *ids = arena_copy(s->arena, from->buffers[k].id, (size_t)n_ids * sizeof *ids);
+        for (int i = 0; i < n; i++)
+            for (int w = 0; w < part->n_swaps; w++)
+                if (params[i] == engine_buffer(e, part->swaps[w].from).at) {
+                    params[i] = engine_buffer(e, part->swaps[w].to).at;
+                    break;
+                }
+        for (int i = 0; i < n_ids; i++) ids[i] = swapped(part, ids[i]);
+        s->kernels[at] = from->kernels[k];
+        s->bytes[at] = from->bytes[k];
+        s->buffers[at].id = ids, s->buffers[at].n = n_ids;
+        s->stages[at] = from->stages[k];
+        s->stages[at].params = params;
+        s->stages[at].needs_barrier |= k == 0 && at > 0;   // what the step before leaves may be what this one reads
+    }
+}
+
+bool step_join(const StepPart *parts, int n, Step **out, Error *err) {
+    *out = NULL;
+    Step *s = calloc(1, sizeof *s);
+    if (!s) return fail(err, LATHE_NO_MEMORY, "no memory for a step");
+    *s = (Step){.engine = parts[0].step->engine, .arena = arena_create()};
+    size_t all = 1;
+    for (int i = 0; i < n; i++) {
+        CHECK(parts[i].step->engine == s->engine);
+        all += (size_t)parts[i].step->n_stages;
+    }
+    s->stages = arena_new(s->arena, all * sizeof *s->stages);
+    s->kernels = arena_new(s->arena, all * sizeof *s->kernels);
+    s->bytes = arena_new(s->arena, all * sizeof *s->bytes);
+    s->buffers = arena_new(s->arena, all * sizeof *s->buffers);
+    for (int i = 0; i < n; i++) stages_copy(s, &parts[i]);
+    for (int k = 0; k < s->n_stages; k++) {
+        bool is_new = true;
+        for (int j = 0; j < k && is_new; j++) is_new = s->kernels[j] != s->kernels[k];
+        s->n_distinct += is_new;
+    }
+    *out = s;
+    return true;
+}
+
+// ---------------------------------------------------------------- running
+
 bool step_run(Step *s, Error *err) {
     return s->engine->device->run(s->engine->state, s->stages, s->n_stages, NULL, err);
 }
@@ -292,6 +348,7 @@ StageInfo step_stage(const Step *s, int i) {
 
 void step_destroy(Step *s) {
     if (!s) return;
+    if (s->stages && s->engine->device->forget) s->engine->device->forget(s->engine->state, s->stages);
     if (s->block) s->engine->device->release(s->engine->state, s->block, s->block_bytes);
     arena_destroy(s->arena);
     free(s);

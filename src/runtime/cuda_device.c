@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/os.h"
 #include "base/parallel.h"
@@ -13,12 +12,12 @@
 #include "runtime/devices.h"
 #include "runtime/gpu_target.h"
 
-enum { READABLE_BEHIND = 64, MOST_GRAPHS = 32 };
+enum { READABLE_BEHIND = 64, MOST_GRAPHS = 64 };
 enum { STAGING_BYTES = 32 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 8, LINE_BYTES = 64 };
 static const char OLDEST_TARGET[] = "sm_80";
 
-// A step's launches as one graph: known again by where its table is and what stands in it.
-typedef struct KeptGraph { const Stage *stages; int n_stages; uint64_t content; CudaGraphExec exec; uint64_t used; } KeptGraph;
+// A step's launches as one graph: known again by where its table is.
+typedef struct KeptGraph { const Stage *stages; int n_stages; CudaGraphExec exec; uint64_t used; } KeptGraph;
 typedef struct Staging { void *at; CudaEvent is_free; } Staging;
 
 struct DeviceState {
@@ -156,6 +155,21 @@ static void cuda_release(DeviceState *state, void *at, size_t nbytes) {
     transfer_note(state, state->api.MemFree(address_of(at)));
 }
 
+// With unified addresses, as every 64-bit system has them, the card knows such memory by the host's address.
+static void *cuda_alloc_shared(DeviceState *state, size_t nbytes) {
+    void *at = NULL;
+    if (nbytes > SIZE_MAX / 4 || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return NULL;
+    if (state->api.MemAllocHost(&at, nbytes + READABLE_BEHIND) != CUDA_SUCCESS) return NULL;
+    return memset(at, 0, nbytes + READABLE_BEHIND);
+}
+
+static void cuda_release_shared(DeviceState *state, void *at, size_t nbytes) {
+    (void)nbytes;
+    if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
+    transfer_note(state, state->api.StreamSynchronize(state->stream));
+    transfer_note(state, state->api.MemFreeHost(at));
+}
+
 static void cuda_room(DeviceState *state, size_t *free_bytes, size_t *total_bytes) {
     *free_bytes = *total_bytes = 0;
     if (state->api.CtxSetCurrent(state->context) == CUDA_SUCCESS && state->api.MemGetInfo(free_bytes, total_bytes) != CUDA_SUCCESS)
@@ -278,15 +292,6 @@ static bool stage_launch(DeviceState *state, const Stage *stage, bool is_early, 
     return check(state, program->name, status, err);
 }
 
-static uint64_t content_of(const Stage *stages, int n) {
-    uint64_t hash = (uint64_t)n;
-    for (int i = 0; i < n; i++) {
-        uint64_t own[3] = {hash, (uint64_t)(uintptr_t)stages[i].program, (uint64_t)stages[i].tiles};
-        hash = XXH3_64bits_withSeed(own, sizeof own, XXH3_64bits(stages[i].params, (size_t)stages[i].program->n_params * sizeof *stages[i].params));
-    }
-    return hash;
-}
-
 static bool graph_capture(DeviceState *state, const Stage *stages, int n, CudaGraphExec *exec, Error *err) {
     const CudaApi *api = &state->api;
     CudaGraph graph = NULL;
@@ -301,11 +306,10 @@ static bool graph_capture(DeviceState *state, const Stage *stages, int n, CudaGr
 
 // The graph of a table that is known, or one that is captured now in the place of the one not used for longest.
 static bool graph_find(DeviceState *state, const Stage *stages, int n, CudaGraphExec *exec, Error *err) {
-    uint64_t content = content_of(stages, n);
     KeptGraph *oldest = &state->graphs[0];
     for (int i = 0; i < MOST_GRAPHS; i++) {
         KeptGraph *g = &state->graphs[i];
-        if (g->exec && g->stages == stages && g->n_stages == n && g->content == content) {
+        if (g->exec && g->stages == stages && g->n_stages == n) {
             g->used = ++state->runs;
             *exec = g->exec;
             return true;
@@ -315,8 +319,17 @@ static bool graph_find(DeviceState *state, const Stage *stages, int n, CudaGraph
     if (oldest->exec) (void)state->api.GraphExecDestroy(oldest->exec);
     *oldest = (KeptGraph){0};
     TRY(graph_capture(state, stages, n, exec, err));
-    *oldest = (KeptGraph){stages, n, content, *exec, ++state->runs};
+    *oldest = (KeptGraph){stages, n, *exec, ++state->runs};
     return true;
+}
+
+static void cuda_forget(DeviceState *state, const Stage *stages) {
+    for (int i = 0; i < MOST_GRAPHS; i++) {
+        KeptGraph *g = &state->graphs[i];
+        if (!g->exec || g->stages != stages || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) continue;
+        (void)state->api.GraphExecDestroy(g->exec);
+        *g = (KeptGraph){0};
+    }
 }
 
 static bool stage_time(DeviceState *state, const Stage *stage, uint64_t *us, Error *err) {
@@ -354,10 +367,13 @@ const Device cuda_device = {
     .alloc = cuda_alloc,
     .room = cuda_room,
     .release = cuda_release,
+    .alloc_shared = cuda_alloc_shared,
+    .release_shared = cuda_release_shared,
     .stage = cuda_stage,
     .upload = cuda_upload,
     .download = cuda_download,
     .compile = cuda_compile,
     .unload = cuda_unload,
     .run = cuda_run,
+    .forget = cuda_forget,
 };

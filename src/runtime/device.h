@@ -53,6 +53,10 @@ typedef struct Device {
     // answer: that memory must be copied. Released as what alloc gives.
     void *(*wrap)(DeviceState *state, const void *data, size_t nbytes);
     void (*release)(DeviceState *state, void *at, size_t nbytes);
+    // The same in memory that kernels write and the host reads at the same address once run has come back: what is so small that a
+    // copy would take longer. NULL, as a function or as its answer: there is none. Released by release_shared.
+    void *(*alloc_shared)(DeviceState *state, size_t nbytes);
+    void (*release_shared)(DeviceState *state, void *at, size_t nbytes);
     // Memory of the host, *nbytes of it, to be filled and uploaded from: it stays as it is until it is given again, which waits
     // for its uploads. NULL, as a function or as its answer: there is none, any memory is as good.
     void *(*stage)(DeviceState *state, size_t *nbytes);
@@ -63,8 +67,10 @@ typedef struct Device {
     // Compiles n kernels, in parallel where it can. Fails as a whole; programs are then NULL.
     bool (*compile)(DeviceState *state, const KernelSource *sources, int n, Program **programs, Error *err);
     void (*unload)(DeviceState *state, Program *program);
-    // Runs all stages in order and waits. Called again and again with the same table: allocates nothing.
+    // Runs all stages in order and waits. Called again and again with the same table, which stays as it is: allocates nothing.
     bool (*run)(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats, Error *err);
+    // The table that begins there will not be run any more, so that another may stand in its place. NULL: nothing is known of tables.
+    void (*forget)(DeviceState *state, const Stage *stages);
 } Device;
 
 extern const Device *const devices[];      // NULL-terminated: in the order of devices.def

@@ -37,6 +37,7 @@ static void steps_run_again(void **state) {
     Stage stages[2] = {{program, &first, TILES, 1, false}, {program, &second, TILES - 1, 1, true}};
     for (int i = 0; i < 3; i++)
         if (!device->run(d, stages, 2, NULL, &err)) compare_fail("%s", err.text);
+    device->forget(d, stages);
     stages[1].params = &first;   // another table at the same place
     if (!device->run(d, stages, 2, NULL, &err) || !device->run(d, stages, 1, &stats, &err)) compare_fail("%s", err.text);
     device->download(d, numbers, at, sizeof numbers);
