@@ -47,10 +47,12 @@ static bool prompt_run(Bench *b, int64_t n, int64_t depth, Error *err) {
 static bool generation_run(Bench *b, int64_t n, int64_t depth, Error *err) {
     SamplingOptions greedy = sampling_defaults();
     greedy.temperature = 0;
-    int32_t token = b->tokens[0];
+    int32_t slot = 0;
+    ModelDraw draw = {.options = &greedy, .token = b->tokens[0], .error = err};
     for (int64_t i = 0; i < n; i++) {
-        TRY(model_eval(b->loaded->model, 0, &token, 1, depth + i, LOGITS_LAST, NULL, err));
-        TRY(model_sample(b->loaded->model, 0, 0, &greedy, (uint32_t)i, &token, err));
+        int32_t token = draw.token, position = (int32_t)(depth + i);
+        draw.number = (uint32_t)i;
+        TRY(model_draw(b->loaded->model, &token, &position, &slot, 1, &draw, 1, err) && draw.token >= 0);
     }
     return true;
 }

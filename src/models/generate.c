@@ -249,26 +249,10 @@ static bool check_room(const Session *s, Error *err) {
     return true;
 }
 
-static bool draw(Session *s, int row, int32_t *token, Error *err) {
-    TRY(fines_set(s, err));
-    TRY(model_sample(s->model, row, s->slot, &s->sampling, (uint32_t)s->length, token, err));
-    append(s, *token);
-    return true;
-}
-
-bool session_step(Session *s, int32_t *token, Error *err) {
-    TRY(check_room(s, err));
-    // After session_truncate the newest token's logits are gone, so it is evaluated anew.
-    int64_t from = s->cached < s->length ? s->cached : s->length - 1;
-    pages_ready(s, s->length);
-    TRY(model_eval(s->model, s->slot, s->tokens + from, s->length - from, from, LOGITS_LAST, NULL,
-                   err));
-    cached_until(s, s->length);
-    return draw(s, 0, token, err);
-}
-
 bool sessions_step(Session *const *sessions, int n, int32_t *tokens, Error *errors, Error *err) {
     int32_t newest[SESSIONS_AT_ONCE], positions[SESSIONS_AT_ONCE], slots[SESSIONS_AT_ONCE];
+    ModelDraw draws[SESSIONS_AT_ONCE];
+    int n_draws = 0;
     if (n < 1 || n > SESSIONS_AT_ONCE)
         return fail(err, LATHE_BAD_REQUEST, "%d sequences: 1 to %d step together", n, SESSIONS_AT_ONCE);
     for (int i = 0; i < n; i++) {
@@ -279,12 +263,26 @@ bool sessions_step(Session *const *sessions, int n, int32_t *tokens, Error *erro
         newest[i] = s->tokens[s->length - 1];
         positions[i] = (int32_t)s->length - 1;
         slots[i] = s->slot;
-    }
-    TRY(model_forward(sessions[0]->model, newest, positions, slots, n, true, err));
-    for (int i = 0; i < n; i++) {
+        tokens[i] = -1;
         errors[i] = (Error){0};
-        cached_until(sessions[i], sessions[i]->length);
-        if (!draw(sessions[i], i, &tokens[i], &errors[i])) tokens[i] = -1;
+        if (fines_set(s, &errors[i])) draws[n_draws++] = (ModelDraw){i, &s->sampling, (uint32_t)s->length, -1, &errors[i]};
+    }
+    if (n_draws) TRY(model_draw(sessions[0]->model, newest, positions, slots, n, draws, n_draws, err));
+    for (int i = 0; i < n && n_draws; i++) cached_until(sessions[i], sessions[i]->length);
+    for (int i = 0; i < n_draws; i++) {
+        int row = draws[i].row;
+        tokens[row] = draws[i].token;
+        if (tokens[row] >= 0) append(sessions[row], tokens[row]);
     }
     return true;
+}
+
+bool session_step(Session *s, int32_t *token, Error *err) {
+    Error own;
+    TRY(check_room(s, err));
+    // After session_truncate the newest token's logits are gone, so it is evaluated anew.
+    TRY(session_fill(s, INT64_MAX, err));
+    TRY(sessions_step(&s, 1, token, &own, err));
+    if (*token < 0) *err = own;
+    return *token >= 0;
 }

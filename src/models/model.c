@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/settings.h"
-#include "models/plan.h"
+#include "models/draws.h"
 
 // Compiled numbers of rows. Prompts use every second one, so that a prompt of any length needs few programs.
 static const struct {
@@ -18,14 +18,6 @@ static const struct {
     {16, true}, {64, true}, {256, true}, {MODEL_ROWS_MAX, true},
 };
 enum { N_SIZES = sizeof row_sizes / sizeof *row_sizes, FEW_ROWS = MODEL_ROWS_MIXED, ROWS_TOGETHER = 16 };
-
-typedef struct Sampler {
-    int64_t counts, allowed; // i32, u8 [slots, vocab]
-    int64_t params, words;
-    int64_t row, slot;       // i32 [1]: which logits, whose counts
-    int64_t bias;            // f32 [slots, vocab]; −1 until it is needed
-    Step *_Atomic steps[SAMPLING_VARIANTS];
-} Sampler;
 
 // Blocks side by side on one engine. Buffers of a plan are its engine's.
 typedef struct Part {
@@ -52,7 +44,8 @@ struct Model {
     int64_t few_logits;      // f32 [FEW_ROWS, vocab]
     int64_t many_logits;     // f32 [MODEL_ROWS_MAX, vocab]; −1 until it is needed
     int64_t last_logits;     // the one that the last step wrote
-    Sampler sampler;
+    Draws draws;
+    Step *_Atomic draw_steps[SAMPLING_VARIANTS];   // by SamplingParts
 };
 
 // ---------------------------------------------------------------- the engine as a BufferHost
@@ -65,6 +58,9 @@ static bool engine_wrap(void *context, const void *data, size_t nbytes, int64_t 
 }
 static bool engine_room(void *context, size_t *free_bytes, const char **name) {
     return engine_memory_room(context, free_bytes, name);
+}
+static int64_t engine_part(void *context, int64_t whole, size_t offset, size_t nbytes) {
+    return engine_buffer_part(context, whole, offset, nbytes);
 }
 static void *engine_staging(void *context, size_t *nbytes) { return engine_stage(context, nbytes); }
 static void engine_write(void *context, int64_t id, size_t offset, const void *data,
@@ -81,20 +77,6 @@ static bool check_options(const ModelOptions *o, Error *err) {
     if (o->chunk < 0 || o->chunk > MODEL_CHUNK_MAX)
         return fail(err, LATHE_BAD_REQUEST, "a chunk of %d rows: 1 to %d can be had", o->chunk,
                     MODEL_CHUNK_MAX);
-    return true;
-}
-
-static bool sampler_open(Model *m, Error *err) {
-    Sampler *s = &m->sampler;
-    size_t cells = (size_t)m->plan->slots * (size_t)m->plan->config->vocab;
-    TRY(engine_buffer_alloc(m->engine, cells * sizeof(int32_t), &s->counts, err));
-    TRY(engine_buffer_alloc(m->engine, cells, &s->allowed, err));
-    s->bias = -1;
-    TRY(engine_buffer_alloc(m->engine, SAMPLE_PARAMS * sizeof(float), &s->params, err));
-    TRY(engine_buffer_alloc(m->engine, SAMPLE_WORDS * sizeof(uint32_t), &s->words, err));
-    TRY(engine_buffer_alloc(m->engine, sizeof(int32_t), &s->row, err));
-    TRY(engine_buffer_alloc(m->engine, sizeof(int32_t), &s->slot, err));
-    for (int i = 0; i < m->plan->slots; i++) model_set_allowed(m, i, NULL);
     return true;
 }
 
@@ -125,7 +107,7 @@ static int chunk_of(const Model *m) {
 static void part_add(Model *m, Engine *engine, bool in_place) {
     m->parts[m->n_parts++] = (Part){
         .engine = engine,
-        .host = {engine, engine_alloc, engine_wrap, engine_write, engine_room, engine_staging,
+        .host = {engine, engine_alloc, engine_wrap, engine_part, engine_write, engine_room, engine_staging,
                  .wants_planes = !in_place && !engine_target(engine)->unaligned_loads &&
                                  (!engine_device(engine)->has_host_memory || engine_device(engine)->runs_nothing),
                  .keeps_nothing = engine_device(engine)->runs_nothing},
@@ -182,7 +164,7 @@ static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error 
     TRY(engine_buffer_alloc(m->engine, FEW_ROWS * row, &m->few_logits, err));
     m->many_logits = -1;
     m->last_logits = m->few_logits;
-    return sampler_open(m, err);
+    return draws_open(&m->draws, m->engine, m->plan, m->few_logits, err);
 }
 
 bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOptions *options,
@@ -204,12 +186,13 @@ bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOpti
 
 void model_free(Model *m) {
     if (!m) return;
+    draws_close(&m->draws);
     for (int p = 0; p < m->n_parts; p++)
         for (int i = 0; i < N_SIZES; i++)
             for (int k = 0; k < 2; k++)
                 if (m->parts[p].steps[i][k]) step_destroy(m->parts[p].steps[i][k]);
     for (int i = 0; i < SAMPLING_VARIANTS; i++)
-        if (m->sampler.steps[i]) step_destroy(m->sampler.steps[i]);
+        if (m->draw_steps[i]) step_destroy(m->draw_steps[i]);
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->compiled);
     arena_destroy(m->arena);
@@ -277,7 +260,7 @@ typedef struct StepWish StepWish;
 struct StepWish {
     Step *_Atomic *place;
     bool (*compile)(Model *m, const StepWish *wish, Step **step, Error *err);
-    int which;               // a row of row_sizes, or the parts of a sampler
+    int which;               // a row of row_sizes, or the parts of a draw
     bool is_wanted;          // logits, or what the next part needs
     const Part *part;        // of rows
 };
@@ -380,19 +363,28 @@ bool model_step(Model *m, int part, int n, Step **step, Error *err) {
 }
 
 // Padding rows belong to the scratch sequence, each at a position (so at a cell) of its own.
-static void write_rows(const Part *part, const int32_t *tokens, const int32_t *positions,
-                       const int32_t *slots, int n, int padded) {
-    int32_t token[MODEL_ROWS_MAX], position[MODEL_ROWS_MAX], sequence[MODEL_ROWS_MAX];
+typedef struct StepRows { const int32_t *tokens, *positions, *slots; int n; } StepRows;
+
+static void rows_fill(const Part *part, const StepRows *r, int padded, int32_t *token, int32_t *position, int32_t *sequence) {
     int spread = part->plan->context < KV_PAGE ? (int)part->plan->context : KV_PAGE;
     for (int i = 0; i < padded; i++) {
-        token[i] = i < n ? tokens[i] : 0;
-        position[i] = i < n ? positions[i] : i % spread;
-        sequence[i] = i < n ? slots[i] : (int32_t)part->plan->slots;
+        token[i] = i < r->n ? r->tokens[i] : 0;
+        position[i] = i < r->n ? r->positions[i] : i % spread;
+        sequence[i] = i < r->n ? r->slots[i] : (int32_t)part->plan->slots;
     }
-    size_t nbytes = (size_t)padded * sizeof(int32_t);
-    engine_buffer_write(part->engine, part->plan->token, 0, token, nbytes);
-    engine_buffer_write(part->engine, part->plan->position, 0, position, nbytes);
-    engine_buffer_write(part->engine, part->plan->sequence, 0, sequence, nbytes);
+}
+
+// All that a step of these rows is told, in one copy; draws as well where there are any.
+static void inputs_write(const Part *part, const StepRows *rows, int padded, StepInputs *with_draws, int n_draws) {
+    if (padded > MODEL_ROWS_MIXED) {
+        PromptInputs in;
+        rows_fill(part, rows, padded, in.token, in.position, in.sequence);
+        engine_buffer_write(part->engine, part->plan->prompt_inputs, 0, &in, offsetof(PromptInputs, sequence) + (size_t)padded * sizeof(int32_t));
+        return;
+    }
+    StepInputs own, *in = n_draws ? with_draws : &own;
+    rows_fill(part, rows, padded, in->token, in->position, in->sequence);
+    engine_buffer_write(part->engine, part->plan->step_inputs, 0, in, offsetof(StepInputs, draws) + (size_t)n_draws * sizeof *in->draws);
 }
 
 // What a part made of n rows becomes what the next one begins with.
@@ -402,39 +394,49 @@ static void hand_on(Model *m, const Part *from, const Part *to, int n) {
     engine_buffer_write(to->engine, to->plan->hidden_in, 0, m->handed, nbytes);
 }
 
-bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, const int32_t *slots,
-                   int n, bool want_logits, Error *err) {
-    TRY(check_rows(n, err));
-    for (int i = 0; i < n; i++) {
-        if (tokens[i] < 0 || tokens[i] >= m->plan->config->vocab)
+static bool check_step(const Model *m, const StepRows *r, int padded, Error *err) {
+    for (int i = 0; i < r->n; i++) {
+        if (r->tokens[i] < 0 || r->tokens[i] >= m->plan->config->vocab)
             return fail(err, LATHE_BAD_REQUEST,
-                        "the token %d is outside of the vocabulary (0 to %lld)", tokens[i],
+                        "the token %d is outside of the vocabulary (0 to %lld)", r->tokens[i],
                         (long long)m->plan->config->vocab - 1);
-        if (positions[i] < 0 || positions[i] >= m->plan->context)
+        if (r->positions[i] < 0 || r->positions[i] >= m->plan->context)
             return fail(err, LATHE_BAD_REQUEST,
                         "the position %d is outside of the context of %lld: ask for a larger "
                         "--context",
-                        positions[i], (long long)m->plan->context);
-        if (slots[i] < 0 || slots[i] >= m->plan->slots)
-            return fail(err, LATHE_BAD_REQUEST, "the slot %d is outside of 0 to %lld", slots[i],
+                        r->positions[i], (long long)m->plan->context);
+        if (r->slots[i] < 0 || r->slots[i] >= m->plan->slots)
+            return fail(err, LATHE_BAD_REQUEST, "the slot %d is outside of 0 to %lld", r->slots[i],
                         (long long)m->plan->slots - 1);
     }
-    int size = size_to_run(m, n, want_logits);
-    for (int i = 1; i < n && row_sizes[size].rows > MODEL_ROWS_MIXED; i++)
-        if (slots[i] != slots[0])
-            return fail(err, LATHE_BAD_REQUEST, "%d rows of several slots: at most %d may be, or all of one slot", n, MODEL_ROWS_MIXED);
+    for (int i = 1; i < r->n && padded > MODEL_ROWS_MIXED; i++)
+        if (r->slots[i] != r->slots[0])
+            return fail(err, LATHE_BAD_REQUEST, "%d rows of several slots: at most %d may be, or all of one slot", r->n, MODEL_ROWS_MIXED);
+    return true;
+}
+
+// Evaluates the rows but for the last part's step, which is left to be run: its inputs are written, with those of the draws.
+static bool forward(Model *m, const StepRows *rows, bool want_logits, StepInputs *with_draws, int n_draws, Step **last, Error *err) {
+    TRY(check_rows(rows->n, err));
+    int size = size_to_run(m, rows->n, want_logits), padded = row_sizes[size].rows;
+    TRY(check_step(m, rows, padded, err));
     for (int p = 0; p < m->n_parts; p++) {
         Part *part = &m->parts[p];
+        bool is_last = p == m->n_parts - 1;
         StepWish wish = rows_wish(part, size, want_logits);
-        Step *step;
-        TRY(step_get(m, &wish, false, &step, err));
-        write_rows(part, tokens, positions, slots, n, row_sizes[size].rows);
-        if (p > 0) hand_on(m, &m->parts[p - 1], part, n);
-        TRY(step_run(step, err));
+        TRY(step_get(m, &wish, false, last, err));
+        inputs_write(part, rows, padded, with_draws, is_last ? n_draws : 0);
+        if (p > 0) hand_on(m, &m->parts[p - 1], part, rows->n);
+        if (!is_last) TRY(step_run(*last, err));
     }
-    if (want_logits)
-        m->last_logits = row_sizes[size].rows > FEW_ROWS ? m->many_logits : m->few_logits;
+    if (want_logits) m->last_logits = padded > FEW_ROWS ? m->many_logits : m->few_logits;
     return true;
+}
+
+bool model_forward(Model *m, const int32_t *tokens, const int32_t *positions, const int32_t *slots,
+                   int n, bool want_logits, Error *err) {
+    Step *last;
+    return forward(m, &(StepRows){tokens, positions, slots, n}, want_logits, NULL, 0, &last, err) && step_run(last, err);
 }
 
 void model_logits(Model *m, int row, float *out) {
@@ -557,44 +559,13 @@ bool model_eval(Model *m, int slot, const int32_t *tokens, int64_t n, int64_t po
 
 // ---------------------------------------------------------------- sampling
 
-static bool bias_buffer(Model *m, Error *err) {
-    size_t nbytes = (size_t)m->plan->slots * (size_t)m->plan->config->vocab * sizeof(float);
-    return m->sampler.bias >= 0 || engine_buffer_alloc(m->engine, nbytes, &m->sampler.bias, err);
-}
-
-static bool compile_sampler(Model *m, const StepWish *wish, Step **step, Error *err) {
-    int parts = wish->which;
-    Sampler *s = &m->sampler;
-    if (parts & SAMPLING_BIAS) TRY(bias_buffer(m, err));
-    Arena *arena = arena_create();
-    Graph *g = graph_create(arena);
-    int64_t vocab = m->plan->config->vocab, slots = m->plan->slots;
-    Tensor row = tensor_buffer(g, s->row, DT_I32, 0, FEW_ROWS - 1, dims(1));
-    Tensor slot = tensor_buffer(g, s->slot, DT_I32, 0, slots - 1, dims(1));
-    Tensor logits = tensor_buffer(g, m->few_logits, DT_F32, 0, 0, dims(FEW_ROWS, vocab));
-    Tensor counts = tensor_buffer(g, s->counts, DT_I32, 0, SAMPLING_WINDOW_MAX, dims(slots, vocab));
-    Tensor allowed = tensor_buffer(g, s->allowed, DT_U8, 0, 0, dims(slots, vocab));
-    SamplingInputs in = {
-        tensor_reshape(tensor_gather(logits, row), dims(vocab)),
-        tensor_reshape(tensor_gather(counts, slot), dims(vocab)),
-        tensor_reshape(tensor_gather(allowed, slot), dims(vocab)),
-        tensor_buffer(g, s->params, DT_F32, 0, 0, dims(SAMPLE_PARAMS)),
-        tensor_buffer(g, s->words, DT_U32, 0, 0, dims(SAMPLE_WORDS)),
-        NULL,
-    };
-    if (parts & SAMPLING_BIAS) {
-        Tensor bias = tensor_buffer(g, s->bias, DT_F32, 0, 0, dims(slots, vocab));
-        in.bias = tensor_reshape(tensor_gather(bias, slot), dims(vocab));
-    }
-    Tensor result = sampling_graph(&in, parts);
-    bool is_done = engine_compile(m->engine, &result, 1, step, err);
-    arena_destroy(arena);
-    return is_done;
+static bool compile_draw(Model *m, const StepWish *wish, Step **step, Error *err) {
+    return draws_compile(&m->draws, wish->which, step, err);
 }
 
 static StepWish draw_wish(Model *m, const SamplingOptions *options) {
     int parts = sampling_parts(options);
-    return (StepWish){&m->sampler.steps[parts], compile_sampler, parts, false, NULL};
+    return (StepWish){&m->draw_steps[parts], compile_draw, parts, false, NULL};
 }
 
 bool model_prepare_draws(Model *m, const SamplingOptions *options, Error *err) {
@@ -604,53 +575,90 @@ bool model_prepare_draws(Model *m, const SamplingOptions *options, Error *err) {
     return step_get(m, &wish, true, &step, err);
 }
 
+static bool result_take(Model *m, int row, DrawResult result, int32_t *token, Error *err) {
+    if (result.status == SAMPLING_NOT_FINITE) return fail_not_finite(m, row + 1, err);
+    if (result.status != SAMPLING_OK)
+        return fail(err, LATHE_BAD_REQUEST,
+                    "no token is left to choose from: every logit is −∞ or forbidden");
+    *token = result.token;
+    return true;
+}
+
 bool model_sample(Model *m, int row, int slot, const SamplingOptions *options, uint32_t draw,
                   int32_t *token, Error *err) {
-    Sampler *s = &m->sampler;
-    float params[SAMPLE_PARAMS];
-    uint32_t words[SAMPLE_WORDS];
-    int32_t result[2];
     TRY(sampling_check(options, err));
     if (row < 0 || row >= FEW_ROWS || slot < 0 || slot >= m->plan->slots)
         return fail(err, LATHE_BAD_REQUEST, "no row %d of logits or no slot %d", row, slot);
     Step *step;
     StepWish wish = draw_wish(m, options);
     TRY(step_get(m, &wish, false, &step, err));
-    sampling_pack(options, draw, params, words);
-    engine_buffer_write(m->engine, s->params, 0, params, sizeof params);
-    engine_buffer_write(m->engine, s->words, 0, words, sizeof words);
-    engine_buffer_write(m->engine, s->row, 0, &row, sizeof(int32_t));
-    engine_buffer_write(m->engine, s->slot, 0, &slot, sizeof(int32_t));
+    DrawInput in = {.row = row, .slot = slot};
+    DrawResult result;
+    sampling_pack(options, draw, in.params, in.words);
+    draws_write(&m->draws, &in, 1);
     TRY(step_run(step, err));
-    engine_buffer_read(m->engine, step_output_buffer(step, 0), 0, result, sizeof result);
-    if (result[1] == SAMPLING_NOT_FINITE) return fail_not_finite(m, row + 1, err);
-    if (result[1] != SAMPLING_OK)
-        return fail(err, LATHE_BAD_REQUEST,
-                    "no token is left to choose from: every logit is −∞ or forbidden");
-    *token = result[0];
+    draws_read(&m->draws, &result, 1);
+    return result_take(m, row, result, token, err);
+}
+
+// Draws in an order in which those of one kind stand together.
+typedef struct DrawOrder { int at[MODEL_ROWS_MIXED], parts[MODEL_ROWS_MIXED]; } DrawOrder;
+
+static DrawOrder draws_order(const ModelDraw *draws, int n) {
+    DrawOrder o;
+    for (int i = 0; i < n; i++) {
+        int k = i, parts = sampling_parts(draws[i].options);
+        for (; k > 0 && o.parts[k - 1] > parts; k--) o.parts[k] = o.parts[k - 1], o.at[k] = o.at[k - 1];
+        o.at[k] = i, o.parts[k] = parts;
+    }
+    return o;
+}
+
+static bool check_draws(const StepRows *rows, const ModelDraw *draws, int n, Error *err) {
+    if (rows->n > FEW_ROWS || n < 1 || n > FEW_ROWS)
+        return fail(err, LATHE_BAD_REQUEST, "%d rows and %d draws: at most %d", rows->n, n, FEW_ROWS);
+    for (int i = 0; i < n; i++) {
+        if (draws[i].row < 0 || draws[i].row >= rows->n)
+            return fail(err, LATHE_BAD_REQUEST, "a draw from row %d of %d", draws[i].row, rows->n);
+        TRY(sampling_check(draws[i].options, err));
+    }
     return true;
 }
 
-void model_set_count(Model *m, int slot, int32_t token, int32_t count) {
-    size_t cell = (size_t)slot * (size_t)m->plan->config->vocab + (size_t)token;
-    engine_buffer_write(m->engine, m->sampler.counts, cell * sizeof count, &count, sizeof count);
+bool model_draw(Model *m, const int32_t *tokens, const int32_t *positions, const int32_t *slots, int n, ModelDraw *draws, int n_draws,
+                Error *err) {
+    StepRows rows = {tokens, positions, slots, n};
+    StepInputs in = {0};
+    DrawResult results[MODEL_ROWS_MIXED];
+    Step *last, *draw, *joined;
+    TRY(check_draws(&rows, draws, n_draws, err));
+    DrawOrder order = draws_order(draws, n_draws);
+    for (int k = 0; k < n_draws; k++) {
+        const ModelDraw *d = &draws[order.at[k]];
+        in.draws[k].row = d->row, in.draws[k].slot = slots[d->row];
+        sampling_pack(d->options, d->number, in.draws[k].params, in.draws[k].words);
+    }
+    if (!setting_int(SETTING_JIT)) draws_part(&m->draws);
+    TRY(forward(m, &rows, true, &in, n_draws, &last, err));
+    for (int first = 0, end; first < n_draws; first = end) {
+        for (end = first; end < n_draws && order.parts[end] == order.parts[first];) end++;
+        StepWish wish = draw_wish(m, draws[order.at[first]].options);
+        TRY(step_get(m, &wish, false, &draw, err));
+        TRY(draws_join(&m->draws, first == 0 ? last : NULL, draw, first, end - first, &joined, err));
+        TRY(step_run(joined, err));
+    }
+    draws_read(&m->draws, results, n_draws);
+    for (int k = 0; k < n_draws; k++) {
+        ModelDraw *d = &draws[order.at[k]];
+        if (!result_take(m, d->row, results[k], &d->token, d->error)) d->token = -1;
+    }
+    return true;
 }
 
-void model_set_allowed(Model *m, int slot, const uint8_t *allowed) {
-    size_t vocab = (size_t)m->plan->config->vocab, at = (size_t)slot * vocab;
-    uint8_t ones[1024];
-    memset(ones, 1, sizeof ones);
-    if (allowed) engine_buffer_write(m->engine, m->sampler.allowed, at, allowed, vocab);
-    for (size_t i = 0; !allowed && i < vocab; i += sizeof ones)
-        engine_buffer_write(m->engine, m->sampler.allowed, at + i, ones,
-                            vocab - i < sizeof ones ? vocab - i : sizeof ones);
-}
-
+void model_set_count(Model *m, int slot, int32_t token, int32_t count) { draws_set_count(&m->draws, slot, token, count); }
+void model_set_allowed(Model *m, int slot, const uint8_t *allowed) { draws_set_allowed(&m->draws, slot, allowed); }
 bool model_set_bias(Model *m, int slot, int32_t token, float bias, Error *err) {
-    size_t cell = (size_t)slot * (size_t)m->plan->config->vocab + (size_t)token;
-    TRY(bias_buffer(m, err));
-    engine_buffer_write(m->engine, m->sampler.bias, cell * sizeof bias, &bias, sizeof bias);
-    return true;
+    return draws_set_bias(&m->draws, slot, token, bias, err);
 }
 
 // ---------------------------------------------------------------- pages of the cache

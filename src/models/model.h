@@ -68,9 +68,21 @@ int model_rows_now(const Model *model, int n, bool want_logits);
 // Copies row r of the logits buffer.
 void model_logits(Model *model, int row, float *out);
 // Draws a token from row r of the logits buffer, with the counts and the mask of slot. draw: number of the draw in
-// its sequence; equal (seed, draw, logits) give equal tokens.
+// its sequence; equal (seed, draw, logits) give equal tokens. Who wants both, a step and draws, asks model_draw.
 bool model_sample(Model *model, int row, int slot, const SamplingOptions *options, uint32_t draw, int32_t *token,
                   Error *err) MUST_CHECK;
+// One step as model_forward, with logits, over n ≤ 16 rows, and draws from any of them with the counts and the mask of the row's slot:
+// on a device with a memory of its own one copy and, where all draws have the same parts (sampling_parts), one launch.
+// False: nothing was drawn. A draw that fails has the token −1, and error says why; the others are as if it were not there.
+typedef struct ModelDraw {
+    int row;
+    const SamplingOptions *options;
+    uint32_t number;                   // of the draw in its sequence
+    int32_t token;                     // out
+    Error *error;                      // written where the draw fails
+} ModelDraw;
+bool model_draw(Model *model, const int32_t *tokens, const int32_t *positions, const int32_t *slots, int n, ModelDraw *draws, int n_draws,
+                Error *err) MUST_CHECK;
 // How often a token was seen in a slot's penalty window, and which tokens may be drawn there: for all later draws.
 void model_set_count(Model *model, int slot, int32_t token, int32_t count);
 void model_set_allowed(Model *model, int slot, const uint8_t *allowed);    // [vocab]; NULL: everything

@@ -194,12 +194,21 @@ static bool make_page_table(Planner *p) {
     return true;
 }
 
+// Both kinds of inputs begin with their rows.
+static RowBuffers rows_of(Planner *p, int64_t inputs, size_t nbytes) {
+    RowBuffers rows;
+    rows.token = p->host->part(p->host->context, inputs, 0, nbytes);
+    rows.position = p->host->part(p->host->context, inputs, nbytes, nbytes);
+    rows.sequence = p->host->part(p->host->context, inputs, 2 * nbytes, nbytes);
+    return rows;
+}
+
 static bool make_inputs(Planner *p) {
-    int64_t nbytes = MODEL_ROWS_MAX * (int64_t)sizeof(int32_t);
-    TRY(take(p, nbytes, &p->plan->token));
-    TRY(take(p, nbytes, &p->plan->position));
-    TRY(take(p, nbytes, &p->plan->sequence));
     ModelPlan *plan = p->plan;
+    TRY(take(p, sizeof(StepInputs), &plan->step_inputs));
+    TRY(take(p, sizeof(PromptInputs), &plan->prompt_inputs));
+    plan->step_rows = rows_of(p, plan->step_inputs, MODEL_ROWS_MIXED * sizeof(int32_t));
+    plan->prompt_rows = rows_of(p, plan->prompt_inputs, MODEL_ROWS_MAX * sizeof(int32_t));
     int64_t hidden_bytes = MODEL_ROWS_MAX * plan->config->dim * (int64_t)sizeof(float);
     plan->hidden_in = plan->hidden_out = -1;
     if (plan->part.first > 0) TRY(take(p, hidden_bytes, &plan->hidden_in));

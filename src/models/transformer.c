@@ -165,9 +165,10 @@ void transformer_build(Graph *graph, const ModelPlan *plan, int n, TransformerGr
     out->n_cached = 0;
     out->hidden = arena_new(arena, (size_t)c->n_blocks * sizeof(Tensor));
     out->cached = arena_new(arena, 2 * KV_PLANES_MAX * (size_t)c->n_blocks * sizeof(Tensor));
-    Tensor token = row_input(&b, plan->token, c->vocab - 1);
-    Tensor position = row_input(&b, plan->position, plan->context - 1);
-    Tensor sequence = row_input(&b, plan->sequence, plan->slots);
+    const RowBuffers *in = n <= MODEL_ROWS_MIXED ? &plan->step_rows : &plan->prompt_rows;
+    Tensor token = row_input(&b, in->token, c->vocab - 1);
+    Tensor position = row_input(&b, in->position, plan->context - 1);
+    Tensor sequence = row_input(&b, in->sequence, plan->slots);
     Tensor table = tensor_buffer(graph, plan->page_table, DT_I32, 0,
                                  plan->slots * plan->pages_per_slot,
                                  dims(plan->slots + 1, plan->pages_per_slot));

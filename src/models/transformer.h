@@ -4,12 +4,11 @@
 // Example: transformer_build(graph, &plan, 16, logits_id, &out); outputs = {out.logits}: 16 rows a run.
 #pragma once
 #include "models/config.h"
+#include "models/inputs.h"
 #include "models/weights.h"
 #include "nn/kvcache.h"
 
-// Rows of one step; so many of them may belong to different sequences. A step of more is a piece of one prompt, and padding.
-enum { MODEL_ROWS_MAX = 512, MODEL_ROWS_MIXED = 16 };
-
+typedef struct RowBuffers { int64_t token, position, sequence; } RowBuffers;   // i32 [rows]
 typedef struct CacheBuffers { int64_t plane[KV_PLANES_MAX]; } CacheBuffers;
 
 // Everything that a graph of this model refers to by number.
@@ -23,7 +22,8 @@ typedef struct ModelPlan {
     int64_t slots, pages_per_slot;     // pages in all: slots · pages_per_slot + 1 (scratch)
     QuantTables tables;
     int rows_together;                 // rows of a prompt that attention takes side by side (KvRows); 0: each for itself
-    int64_t token, position, sequence; // i32 [MODEL_ROWS_MAX]
+    int64_t step_inputs, prompt_inputs;   // StepInputs, for up to MODEL_ROWS_MIXED rows; PromptInputs, for more
+    RowBuffers step_rows, prompt_rows;    // in these
     int64_t hidden_in, hidden_out;     // f32 [MODEL_ROWS_MAX, dim]: from the part before, for the next; −1 at the model's ends
     int64_t page_table;                // i32 [slots + 1, pages_per_slot]
     int64_t rope_cos, rope_sin, local_cos, local_sin;   // f32 [context, rope_dim / 2]

@@ -7,7 +7,7 @@
 #include "nn/layers.h"
 
 // Who owns device memory: the engine, or a test's plain arrays. wrap: data stays valid and is used in place where
-// that is possible; alloc: zeroed. Both give an id for tensor_buffer. room: bytes that are left of a memory of its own, into
+// that is possible; alloc: zeroed; part: of a buffer, as one of its own. All give an id for tensor_buffer. room: bytes that are left of a memory of its own, into
 // which wrap copies, and its name; false, as NULL, where that is not so. wants_planes: it reads only at multiples of what it
 // reads, so weights are laid out in planes (nn/quant) while they are copied; stage: memory to lay them out in, *nbytes of it,
 // free again when it is given again; NULL, as its answer: any will do; keeps_nothing: what is written there is no matter.
@@ -15,6 +15,7 @@ typedef struct BufferHost {
     void *context;
     bool (*alloc)(void *context, size_t nbytes, int64_t *id, Error *err);
     bool (*wrap)(void *context, const void *data, size_t nbytes, int64_t *id, Error *err);
+    int64_t (*part)(void *context, int64_t whole, size_t offset, size_t nbytes);
     void (*write)(void *context, int64_t id, size_t offset, const void *data, size_t nbytes);
     bool (*room)(void *context, size_t *free_bytes, const char **name);
     void *(*stage)(void *context, size_t *nbytes);

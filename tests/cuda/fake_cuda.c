@@ -1,7 +1,7 @@
 // fake_cuda: the functions of CUDA's driver that lathe calls, for machines without a card. Kernels that the fake compiler
 // (fake_nvrtc) built run on this CPU, each thread of a block as a fiber, one block after the other; images of the real compiler
 // are taken and run as nothing.
-// In: FAKE_CUDA_CAPABILITY=90 (or 80), FAKE_CUDA_MEMORY bytes, FAKE_CUDA_COPY_US that a copy takes. Out: memory that is the host's; results of kernels.
+// In: FAKE_CUDA_CAPABILITY=90 (or 80), FAKE_CUDA_MEMORY bytes, FAKE_CUDA_COPY_US that a copy takes, FAKE_CUDA_RUNS_NOTHING where only calls count. Out: memory that is the host's; results of kernels.
 // Invariant: threads that do not all come to a barrier, or to an exchange, end the program with a message.
 // Example: LATHE_CUDA=build/tests/libfakecuda.so LATHE_NVRTC=build/tests/libfakenvrtc.so lathe logits --device cuda --tokens 1
 #define _GNU_SOURCE
@@ -124,6 +124,8 @@ typedef struct LateCopy { void *to; const void *from; size_t nbytes; } LateCopy;
 static Pinned pinned[MOST_PINNED];
 static LateCopy copies[MOST_COPIES];
 static int n_pinned;
+static FakeCounts counts;
+static bool runs_nothing;
 static uint64_t copies_begun, copies_done;
 
 static void copies_run(uint64_t end) {
@@ -139,8 +141,11 @@ static Graph *capturing;
 static const size_t DEFAULT_MEMORY = (size_t)8 << 30;
 static size_t used_bytes, memory_bytes;
 
+void fake_cuda_counts(FakeCounts *out) { *out = counts; }
+
 static void launch_run(const Launch *l) {
     copies_run(copies_begun);
+    if (runs_nothing) return;
     n_threads = (int)l->threads;
     for (unsigned b = 0; b < l->grid && l->kernel->call; b++) block_run(l->kernel, l->arguments, b);
 }
@@ -148,6 +153,7 @@ static void launch_run(const Launch *l) {
 int cuInit(unsigned flags) {
     const char *most = getenv("FAKE_CUDA_MEMORY");
     (void)flags;
+    runs_nothing = getenv("FAKE_CUDA_RUNS_NOTHING") != NULL;
     memory_bytes = most ? strtoull(most, NULL, 10) : DEFAULT_MEMORY;
     hooks.barrier = hook_barrier, hooks.exchange = hook_exchange;
     return OK;
@@ -187,7 +193,7 @@ int cuMemFree_v2(uint64_t at) {
     return OK;
 }
 int cuMemAllocHost_v2(void **at, size_t nbytes) {
-    *at = n_pinned < MOST_PINNED ? malloc(nbytes) : NULL;
+    *at = n_pinned < MOST_PINNED ? aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096) : NULL;
     if (*at) pinned[n_pinned++] = (Pinned){*at, nbytes};
     return *at ? OK : OUT_OF_MEMORY;
 }
@@ -206,6 +212,7 @@ int cuMemsetD8Async(uint64_t at, uint8_t value, size_t n, void *stream) {
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) {
     const char *us = getenv("FAKE_CUDA_COPY_US");
     (void)stream;
+    counts.copies_in++;
     if (us) usleep((useconds_t)atoi(us));
     for (int i = 0; i < n_pinned; i++) {
         if ((uintptr_t)from - (uintptr_t)pinned[i].at >= pinned[i].nbytes) continue;
@@ -219,13 +226,14 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) 
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) {
     (void)stream;
+    counts.copies_out++;
     copies_run(copies_begun);
     memcpy(to, (void *)(uintptr_t)from, n);
     return OK;
 }
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = &hooks; return OK; }
 int cuStreamDestroy_v2(void *stream) { (void)stream; return OK; }
-int cuStreamSynchronize(void *stream) { (void)stream; copies_run(copies_begun); return OK; }
+int cuStreamSynchronize(void *stream) { (void)stream; counts.waits++; copies_run(copies_begun); return OK; }
 int cuStreamBeginCapture_v2(void *stream, int mode) { (void)stream, (void)mode; capturing = calloc(1, sizeof *capturing); return OK; }
 int cuStreamEndCapture(void *stream, void **graph) { (void)stream; *graph = capturing, capturing = NULL; return OK; }
 int cuGraphInstantiateWithFlags(void **exec, void *graph, uint64_t flags) {
@@ -233,12 +241,14 @@ int cuGraphInstantiateWithFlags(void **exec, void *graph, uint64_t flags) {
     Graph *copy = malloc(sizeof *copy), *from = graph;
     *copy = *from;
     *from = (Graph){0};
+    counts.graphs_made++;
     *exec = copy;
     return OK;
 }
 int cuGraphLaunch(void *exec, void *stream) {
     Graph *g = exec;
     (void)stream;
+    counts.graph_launches++;
     for (size_t i = 0; i < g->n; i++) launch_run(&g->at[i]);
     return OK;
 }

@@ -10,6 +10,10 @@ typedef struct FakeHooks {
     uint32_t (*exchange)(uint32_t mask, uint32_t value, int distance);   // those of the mask come to it
 } FakeHooks;
 
+// How often the driver was asked for what costs a step time; fake_cuda_counts gives it.
+typedef struct FakeCounts { unsigned long graphs_made, graph_launches, copies_in, copies_out, waits; } FakeCounts;
+typedef void FakeCountsGet(FakeCounts *counts);
+
 typedef struct FakeKernel {
     void (*call)(void **arguments);
     int n_arguments, threads;

@@ -39,6 +39,13 @@ static inline bool bare_wrap(void *context, const void *data, size_t nbytes, int
     return bare_add(context, (uint8_t *)(uintptr_t)data, nbytes, false, id, err);
 }
 
+static inline int64_t bare_part(void *context, int64_t whole, size_t offset, size_t nbytes) {
+    BareHost *h = context;
+    int64_t id = -1;
+    Error err;
+    return bare_add(h, h->buffers[whole].at + offset, nbytes, false, &id, &err) ? id : -1;
+}
+
 static inline void bare_write(void *context, int64_t id, size_t offset, const void *data,
                               size_t nbytes) {
     BareHost *h = context;
@@ -51,7 +58,7 @@ static inline void *bare_address(void *context, int64_t id) {
 }
 
 static inline BufferHost bare_buffer_host(BareHost *h) {
-    return (BufferHost){.context = h, .alloc = bare_alloc, .wrap = bare_wrap, .write = bare_write};
+    return (BufferHost){.context = h, .alloc = bare_alloc, .wrap = bare_wrap, .part = bare_part, .write = bare_write};
 }
 
 static inline void bare_free(BareHost *h) {

@@ -65,9 +65,10 @@ static const Number *bench_run(Bench *b, Arena *arena, const int32_t *tokens, in
     int64_t count;
     int32_t positions[MODEL_ROWS_MAX], sequences[MODEL_ROWS_MAX] = {0};
     for (int i = 0; i < n; i++) positions[i] = position + i;
-    bare_write(b->host, b->plan->token, 0, tokens, (size_t)n * 4);
-    bare_write(b->host, b->plan->position, 0, positions, (size_t)n * 4);
-    bare_write(b->host, b->plan->sequence, 0, sequences, (size_t)n * 4);
+    const RowBuffers *rows = n <= MODEL_ROWS_MIXED ? &b->plan->step_rows : &b->plan->prompt_rows;
+    bare_write(b->host, rows->token, 0, tokens, (size_t)n * 4);
+    bare_write(b->host, rows->position, 0, positions, (size_t)n * 4);
+    bare_write(b->host, rows->sequence, 0, sequences, (size_t)n * 4);
     transformer_build(g, b->plan, n, &out);
     Tensor all = tensor_slice(out.logits, 0, n - 1, n);
     for (int i = 0; with_hidden && i < b->plan->config->n_blocks; i++)
@@ -221,9 +222,9 @@ static void sequences_do_not_mix(void **state) {
                  *alone_z = bench_run(&b, arena, z, 3, 0, false);
     Graph *g = graph_create(other);
     TransformerGraph out;
-    bare_write(b.host, b.plan->token, 0, mixed, sizeof mixed);
-    bare_write(b.host, b.plan->position, 0, at, sizeof at);
-    bare_write(b.host, b.plan->sequence, 0, of, sizeof of);
+    bare_write(b.host, b.plan->step_rows.token, 0, mixed, sizeof mixed);
+    bare_write(b.host, b.plan->step_rows.position, 0, at, sizeof at);
+    bare_write(b.host, b.plan->step_rows.sequence, 0, of, sizeof of);
     transformer_build(g, b.plan, 8, &out);
     const Number *all = bare_value(b.host, other, out.logits, &count, &err);
     if (!all) fail_msg("%s", err.text);
