@@ -605,7 +605,7 @@ bool model_sample(Model *m, int row, int slot, const SamplingOptions *options, u
 typedef struct DrawOrder { int at[MODEL_ROWS_MIXED], parts[MODEL_ROWS_MIXED]; } DrawOrder;
 
 static DrawOrder draws_order(const ModelDraw *draws, int n) {
-    DrawOrder o;
+    DrawOrder o = {0};
     for (int i = 0; i < n; i++) {
         int k = i, parts = sampling_parts(draws[i].options);
         for (; k > 0 && o.parts[k - 1] > parts; k--) o.parts[k] = o.parts[k - 1], o.at[k] = o.at[k - 1];
