@@ -47,9 +47,17 @@ bool engine_compile(Engine *engine, Tensor *outputs, int n, Step **step, Error *
 bool step_run(Step *step, Error *err) MUST_CHECK;
 // The stages of several steps, one step after the other, as one: what a device does once a run it does once. A part runs as often
 // as it is named, with other buffers in the place of some of its own where swaps say so. All are of one engine; the steps must
-// outlive what is made of them, and keep their outputs.
+// outlive what is made of them, and keep their outputs. Parts side by side are of one step, write no common buffer and wait
+// together; all but the first have a buffer of step_block_bytes for what they keep meanwhile.
 typedef struct BufferSwap { int64_t from, to; } BufferSwap;
-typedef struct StepPart { const Step *step; const BufferSwap *swaps; int n_swaps; } StepPart;
+typedef struct StepPart {
+    const Step *step;
+    const BufferSwap *swaps;
+    int n_swaps;
+    bool is_beside;            // the part before it
+    int64_t block;             // −1: the step's own
+} StepPart;
+size_t step_block_bytes(const Step *step);
 bool step_join(const StepPart *parts, int n, Step **step, Error *err) MUST_CHECK;
 int64_t step_output_buffer(const Step *step, int output);             // the buffer id of output i
 size_t step_output_bytes(const Step *step, int output);

@@ -267,32 +267,45 @@ bool engine_compile(Engine *e, Tensor *outputs, int n, Step **out, Error *err) {
 
 // ---------------------------------------------------------------- several as one
 
+// What stands for an address of the part's step.
+static void *moved(const StepPart *part, void *at) {
+    const Step *s = part->step;
+    char *block = s->block;
+    if (block && (char *)at >= block && (char *)at < block + s->block_bytes)
+        return part->block < 0 ? at : (char *)engine_buffer(s->engine, part->block).at + ((char *)at - block);
+    for (int i = 0; i < part->n_swaps; i++)
+        if (at == engine_buffer(s->engine, part->swaps[i].from).at) return engine_buffer(s->engine, part->swaps[i].to).at;
+    return at;
+}
+
 static int64_t swapped(const StepPart *part, int64_t id) {
     for (int i = 0; i < part->n_swaps; i++) if (part->swaps[i].from == id) return part->swaps[i].to;
     return id;
 }
 
-static void stages_copy(Step *s, const StepPart *part) {
+static void stage_copy(Step *s, const StepPart *part, int k, bool needs_barrier) {
     const Step *from = part->step;
-    Engine *e = s->engine;
-    for (int k = 0; k < from->n_stages; k++) {
-        int at = s->n_stages++, n = from->kernels[k]->n_params, n_ids = from->buffers[k].n;
-        void **params = arena_copy(s->arena, from->stages[k].params, (size_t)n * sizeof *params);
-        int64_t *ids = arena_copy(s->arena, from->buffers[k].id, (size_t)n_ids * sizeof *ids);
-        for (int i = 0; i < n; i++)
-            for (int w = 0; w < part->n_swaps; w++)
-                if (params[i] == engine_buffer(e, part->swaps[w].from).at) {
-                    params[i] = engine_buffer(e, part->swaps[w].to).at;
-                    break;
-                }
-        for (int i = 0; i < n_ids; i++) ids[i] = swapped(part, ids[i]);
-        s->kernels[at] = from->kernels[k];
-        s->bytes[at] = from->bytes[k];
-        s->buffers[at].id = ids, s->buffers[at].n = n_ids;
-        s->stages[at] = from->stages[k];
-        s->stages[at].params = params;
-        s->stages[at].needs_barrier |= k == 0 && at > 0;   // what the step before leaves may be what this one reads
+    int at = s->n_stages++, n = from->kernels[k]->n_params, n_ids = from->buffers[k].n;
+    void **params = arena_new(s->arena, (size_t)(n + 1) * sizeof *params);
+    int64_t *ids = arena_new(s->arena, (size_t)(n_ids + 1) * sizeof *ids);
+    for (int i = 0; i < n; i++) params[i] = moved(part, from->stages[k].params[i]);
+    for (int i = 0; i < n_ids; i++) ids[i] = swapped(part, from->buffers[k].id[i]);
+    s->kernels[at] = from->kernels[k];
+    s->bytes[at] = from->bytes[k];
+    s->buffers[at].id = ids, s->buffers[at].n = n_ids;
+    s->stages[at] = from->stages[k];
+    s->stages[at].params = params;
+    s->stages[at].needs_barrier = needs_barrier;
+}
+
+static int count_distinct(const Step *s) {
+    int n = 0;
+    for (int k = 0; k < s->n_stages; k++) {
+        bool is_new = true;
+        for (int j = 0; j < k && is_new; j++) is_new = s->kernels[j] != s->kernels[k];
+        n += is_new;
     }
+    return n;
 }
 
 bool step_join(const StepPart *parts, int n, Step **out, Error *err) {
@@ -301,20 +314,22 @@ bool step_join(const StepPart *parts, int n, Step **out, Error *err) {
     if (!s) return fail(err, LATHE_NO_MEMORY, "no memory for a step");
     *s = (Step){.engine = parts[0].step->engine, .arena = arena_create()};
     size_t all = 1;
-    for (int i = 0; i < n; i++) {
-        CHECK(parts[i].step->engine == s->engine);
-        all += (size_t)parts[i].step->n_stages;
-    }
+    for (int i = 0; i < n; i++) all += (size_t)parts[i].step->n_stages;
     s->stages = arena_new(s->arena, all * sizeof *s->stages);
     s->kernels = arena_new(s->arena, all * sizeof *s->kernels);
     s->bytes = arena_new(s->arena, all * sizeof *s->bytes);
     s->buffers = arena_new(s->arena, all * sizeof *s->buffers);
-    for (int i = 0; i < n; i++) stages_copy(s, &parts[i]);
-    for (int k = 0; k < s->n_stages; k++) {
-        bool is_new = true;
-        for (int j = 0; j < k && is_new; j++) is_new = s->kernels[j] != s->kernels[k];
-        s->n_distinct += is_new;
+    for (int first = 0, end; first < n; first = end) {
+        const Step *step = parts[first].step;
+        CHECK(step->engine == s->engine);
+        for (end = first + 1; end < n && parts[end].is_beside; end++) CHECK(parts[end].step == step && parts[end].block >= 0);
+        for (int k = 0; k < step->n_stages; k++)
+            for (int i = first; i < end; i++) {
+                bool is_behind_others = k == 0 && s->n_stages > 0;   // what they leave may be what this one reads
+                stage_copy(s, &parts[i], k, i == first && (step->stages[k].needs_barrier || is_behind_others));
+            }
     }
+    s->n_distinct = count_distinct(s);
     *out = s;
     return true;
 }
@@ -331,6 +346,7 @@ bool step_run_timed(Step *s, uint64_t *stage_us, Error *err) {
 }
 
 int64_t step_output_buffer(const Step *s, int output) { return s->output_ids[output]; }
+size_t step_block_bytes(const Step *s) { return s->block_bytes; }
 size_t step_output_bytes(const Step *s, int output) { return s->output_bytes[output]; }
 int step_stage_count(const Step *s) { return s->n_stages; }
 int step_distinct_count(const Step *s) { return s->n_distinct; }

@@ -67,17 +67,26 @@ bool draws_compile(Draws *d, int parts, Step **step, Error *err) {
     return is_done;
 }
 
-static bool join(const Draws *d, const JoinedDraws *j, Step **step, Error *err) {
+// A larger one takes the place of one that is too small, which joined steps may still use.
+static bool block_reserve(Draws *d, int i, size_t nbytes, Error *err) {
+    if (d->block_bytes[i] >= nbytes) return true;
+    TRY(engine_buffer_alloc(d->engine, nbytes, &d->blocks[i], err));
+    d->block_bytes[i] = nbytes;
+    return true;
+}
+
+static bool join(Draws *d, const JoinedDraws *j, Step **step, Error *err) {
     BufferSwap swaps[MODEL_ROWS_MIXED][sizeof(struct DrawBuffers) / sizeof(int64_t)];
     StepPart parts[1 + MODEL_ROWS_MIXED];
     int n = 0;
-    if (j->rows) parts[n++] = (StepPart){j->rows, NULL, 0};
+    if (j->rows) parts[n++] = (StepPart){j->rows, NULL, 0, false, -1};
     for (int i = 0; i < j->n; i++) {
         const struct DrawBuffers *from = &d->at[0], *to = &d->at[j->first + i];
         const BufferSwap own[] = {{from->params, to->params}, {from->words, to->words}, {from->row, to->row}, {from->slot, to->slot},
                                   {from->result, to->result}};
         memcpy(swaps[i], own, sizeof own);
-        parts[n++] = (StepPart){j->draw, swaps[i], sizeof own / sizeof *own};
+        if (i > 0) TRY(block_reserve(d, i, step_block_bytes(j->draw), err));
+        parts[n++] = (StepPart){j->draw, swaps[i], sizeof own / sizeof *own, i > 0, i > 0 ? d->blocks[i] : -1};
     }
     return step_join(parts, n, step, err);
 }

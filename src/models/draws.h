@@ -18,6 +18,8 @@ typedef struct Draws {
     int64_t bias;                      // f32 [slots, vocab]; −1 until it is needed
     int64_t results;                   // DrawResult [MODEL_ROWS_MIXED], where the host reads it
     struct DrawBuffers { int64_t params, words, row, slot, result; } at[MODEL_ROWS_MIXED];
+    int64_t blocks[MODEL_ROWS_MIXED];  // what draws side by side keep for themselves; [0]: nothing, the step has a block of its own
+    size_t block_bytes[MODEL_ROWS_MIXED];
     JoinedDraws joined[JOINED_MOST];
     uint64_t runs;
 } Draws;
@@ -26,7 +28,7 @@ bool draws_open(Draws *draws, Engine *engine, const ModelPlan *plan, int64_t log
 void draws_close(Draws *draws);        // before the steps that were joined
 // The step of draw 0 with these parts (SamplingParts).
 bool draws_compile(Draws *draws, int parts, Step **step, Error *err) MUST_CHECK;
-// draw i of first ≤ i < first + n, one after the other, behind rows where that is not NULL.
+// draw i of first ≤ i < first + n, side by side, behind rows where that is not NULL.
 bool draws_join(Draws *draws, const Step *rows, const Step *draw, int first, int n, Step **step, Error *err) MUST_CHECK;
 void draws_part(Draws *draws);         // forgets what was joined: its steps are about to go
 void draws_write(const Draws *draws, const DrawInput *inputs, int n);
