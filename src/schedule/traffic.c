@@ -53,6 +53,26 @@ static int64_t combinations(Arena *arena, UOp *const *nodes, size_t n, int64_t l
     return product < limit ? product : limit;
 }
 
+// How many slices the loaded numbers can select: each load as many as its own index has values, at most limit. Sections know
+// their tiles only by clamped numbers of all tiles, whose ranges would count too many.
+static int64_t selections(Arena *arena, const UOpList *selectors, int64_t limit) {
+    int64_t product = 1;
+    UOpMap seen;
+    uop_map_init(&seen, arena);
+    for (size_t i = 0; i < selectors->len; i++) {
+        UOpList order = uop_toposort(arena, selectors->at[i]);
+        for (size_t k = 0; k < order.len && product < limit; k++) {
+            UOp *u = order.at[k];
+            if (u->op != OP_LOAD || uop_map_get(&seen, u)) continue;
+            uop_map_put(&seen, u, u);
+            Bounds b = bounds_of(u->src[0]->src[1]);
+            int64_t values = b.hi - b.lo + 1;
+            product = values < 1 || values > limit / product ? limit : product * values;
+        }
+    }
+    return product < limit ? product : limit;
+}
+
 static Touched *touched_find(Touched *all, int *n, int64_t id) {
     for (int i = 0; i < *n; i++)
         if (all[i].id == id) return &all[i];
@@ -65,6 +85,8 @@ static void touch(Arena *arena, Touched *t, UOp *index, int64_t width, int64_t l
     Reach r = {0};
     reach_add(arena, &r, index->src[1], 1);
     int64_t cell = dtype_bytes(index->dtype), slices = combinations(arena, r.selectors.at, r.selectors.len, limit);
+    int64_t selected = selections(arena, &r.selectors, limit);
+    if (selected < slices) slices = selected;
     int64_t each = combinations(arena, &index->src[1], 1, limit);
     int64_t span = (r.hi - r.lo) * cell + width;
     t->cell_bytes = cell;
@@ -82,7 +104,7 @@ int64_t kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, v
     int n = 0;
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k];
-        if (u->op != OP_LOAD && u->op != OP_STORE) continue;
+        if (u->op != OP_LOAD && !uop_is_store(u)) continue;
         UOp *buffer = uop_buffer_of(u->src[0]);
         if (buffer->op != OP_BUFFER) continue;
         DType dtype = u->op == OP_LOAD ? u->dtype : u->src[0]->dtype;
