@@ -219,7 +219,7 @@ static UOp *split_store_by(UOp *store, int at, UOp *lane, bool loop_last) {
     else { memmove(ranges + at - 2, ranges + at - 1, (size_t)(n - (at - 1)) * sizeof *ranges); n--; }
     ranges[n++] = lane;
     UOp *index = uop_substitute(store->src[0], &range, &to, 1), *value = uop_substitute(store->src[1], &range, &to, 1);
-    return uop_store(index, value, ranges, n);
+    return uop_store_as(store, index, value, ranges, n);
 }
 
 static UOp *split_store(UOp *store, int at, int64_t lanes, bool loop_last) {
@@ -296,7 +296,7 @@ static UOp *with_thread_tile(UOp *store) {
         ranges[n++] = to[n_own++] = uop_range_const(store->graph, range_size(store->src[i]), RANGE_LANE);
     }
     if (!n_own) return NULL;
-    return uop_store(uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), ranges, n);
+    return uop_store_as(store, uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), ranges, n);
 }
 
 // Whether it adds to what it stored before (outward.c): its loops walk what a tile shares, step by step.
@@ -378,8 +378,8 @@ static UOpMap find_rows(Arena *arena, const UOpList *order, const Target *target
     UOpMap rows;
     uop_map_init(&rows, arena);
     for (size_t k = 0; k < order->len; k++) {
-        UOp *store = order->at[k], *loop = store->op == OP_STORE ? interleave_loop(arena, store, is_interleaved, NULL) : NULL;
-        bool is_beside = store->op == OP_STORE && !loop && !target->group_threads && (loop = loop_beside(arena, store)) != NULL;
+        UOp *store = order->at[k], *loop = uop_is_store(store) ? interleave_loop(arena, store, is_interleaved, NULL) : NULL;
+        bool is_beside = uop_is_store(store) && !loop && !target->group_threads && (loop = loop_beside(arena, store)) != NULL;
         if (!loop) continue;
         RangeSets sets = range_sets(arena, store->src[1]);
         Rows *r = arena_new(arena, sizeof *r);
@@ -411,7 +411,7 @@ UOp *axes_plan(UOp *sink, const Target *target) {
         UOp *u = order.at[k], *v = uop_renewed(u, &done);
         const Rows *row = uop_map_get(&rows, u);
         if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
-        if (v->op == OP_STORE) v = row ? with_row_lanes(v, row) : plan_store(v);
+        if (uop_is_store(v)) v = row ? with_row_lanes(v, row) : plan_store(v);
         uop_map_put(&done, u, v);
     }
     return uop_map_get(&done, sink);

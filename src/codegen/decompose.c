@@ -153,6 +153,7 @@ static UOp *lower(UOp *u, const Target *target) {
     case OP_RECIP: return binary(OP_FDIV, constant(u, 1.0), u->src[0]);
     case OP_CAST: return lower_cast(u, target);
     case OP_IDIV: case OP_MOD: return lower_division(u);
+    case OP_ATOMIC_ADD: return target->has_atomic_add ? u : uop_poison(u->graph, "target %s does not add to memory that tiles share", target->name);
     default: return u;
     }
 }

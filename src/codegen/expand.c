@@ -223,7 +223,7 @@ static Laned expand_store(Expander *x, UOp *u) {
     UOp *buffer = expand_node(x, u->src[0]->src[0])->value;
     if (lanes.n == 0) {
         UOp *index = uop_index(buffer, expand_node(x, simplify(u->src[0]->src[1]))->value);
-        out.value = uop_store(index, value->value, ranges, n_ranges);
+        out.value = uop_store_as(u, index, value->value, ranges, n_ranges);
         return out;
     }
     int n = lane_count(&lanes);
@@ -235,14 +235,14 @@ static Laned expand_store(Expander *x, UOp *u) {
         src[0] = uop_index(buffer, expand_node(x, simplify(base))->value);
         src[1] = vector;
         memcpy(src + 2, ranges, (size_t)n_ranges * sizeof *src);
-        out.value = uop_new(x->graph, OP_STORE, DT_VOID, 1, src, n_ranges + 2, offsets, n);
+        out.value = uop_new(x->graph, (Op)u->op, DT_VOID, 1, src, n_ranges + 2, offsets, n);
         return out;
     }
     // Scattered: one scalar store a lane, joined by an END that closes the loops.
     UOp **stores = arena_new(x->arena, (size_t)(n + 32) * sizeof *stores);
     for (int k = 0; k < n; k++) {
         UOp *index = uop_index(buffer, expand_node(x, at_lane(x, flat, &lanes, k))->value);
-        stores[k] = uop_store(index, shuffle(vector, (int64_t[]){k}, 1), NULL, 0);
+        stores[k] = uop_store_as(u, index, shuffle(vector, (int64_t[]){k}, 1), NULL, 0);
     }
     memcpy(stores + n, ranges, (size_t)n_ranges * sizeof *stores);
     out.value = uop_new(x->graph, OP_END, DT_VOID, 1, stores, n + n_ranges, (int64_t[]){n}, 1);
@@ -262,7 +262,7 @@ static Laned expand_value(Expander *x, UOp *u) {
         return out;
     }
     if (u->op == OP_LOAD) return expand_load(x, u);
-    if (u->op == OP_STORE) return expand_store(x, u);
+    if (uop_is_store(u)) return expand_store(x, u);
     if (u->op == OP_ACCUM) return expand_accum(x, u);
     UOp **src = arena_new(x->arena, (size_t)(u->n_src + 1) * sizeof *src);
     for (int i = 0; i < u->n_src; i++) lanes_union(&out, expand_node(x, u->src[i]));

@@ -110,7 +110,7 @@ static bool is_guard(const UOp *range) {
 }
 
 static UOp *reg_stored(UOp *store) {
-    if (store->op != OP_STORE) return NULL;
+    if (!uop_is_store(store)) return NULL;
     UOp *buffer = uop_buffer_of(store->src[0]);
     return uop_is_own_memory(buffer) ? buffer : NULL;
 }
@@ -225,7 +225,7 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
 // only what is no work goes early: other tiles would compute, and read what this one writes, for nothing.
 static bool may_stand_before(UOp *range, UOp *u) {
     if (is_guard(range)) return u->op == OP_CONST || uop_is_own_memory(u);
-    return u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(u->op == OP_STORE && !reg_stored(u));
+    return u->op != OP_RANGE && u->op != OP_INDEX && u->op != OP_AFTER && !(uop_is_store(u) && !reg_stored(u));
 }
 
 // A loop of which some threads take no step: what it would read for them may lie outside of memory.

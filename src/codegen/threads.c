@@ -189,7 +189,7 @@ static UOp *with_tile(UOp *store, const ThreadTile *tile) {
         if (loop) loops[n++] = loop;
     }
     for (int k = 0; k < n_own; k++) loops[n++] = own[k];
-    return uop_store(uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), loops, n);
+    return uop_store_as(store, uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), loops, n);
 }
 
 static UOp *rebuilt(UOp *store, const Split *s, UOp *value, UOp *single) {
@@ -197,7 +197,7 @@ static UOp *rebuilt(UOp *store, const Split *s, UOp *value, UOp *single) {
     int n = loops_after(s, store->src + 2, store->n_src - 2, loops);
     for (int i = 0; i < n; i++) loops[i] = replaced(loops[i], s);
     if (single) loops[n++] = single;
-    return uop_store(index, after, loops, n);
+    return uop_store_as(store, index, after, loops, n);
 }
 
 static bool needs_barriers(const Spread *x, int64_t lanes) { return lanes > x->target->shuffle_threads; }
@@ -252,7 +252,7 @@ static UOp *spread_store(Spread *x, UOp *store) {
     if (plan.tile.n) store = with_tile(store, &plan.tile), find_folds_of(x, store, &plan);
     UOp *to[MAX_FOLDS];
     if (plan.lanes > 1 && plan.lanes <= x->target->shuffle_threads) {
-        store = uop_store(store->src[0], inner_folds_together(x, store->src[1], &plan), store->src + 2, store->n_src - 2);
+        store = uop_store_as(store, store->src[0], inner_folds_together(x, store->src[1], &plan), store->src + 2, store->n_src - 2);
         find_folds_of(x, store, &plan);
     }
     UOp *value = store->src[1];
@@ -293,9 +293,9 @@ static void touched_init(Spread *x, Touched *t) {
 static bool conflicts(const Touched *t, const UOpList *order) {
     for (size_t k = 0; k < order->len; k++) {
         UOp *u = order->at[k];
-        if (u->op != OP_LOAD && u->op != OP_STORE) continue;
+        if (u->op != OP_LOAD && !uop_is_store(u)) continue;
         UOp *buffer = uop_buffer_of(u->src[0]);
-        if (uop_map_get(&t->written, buffer) || (u->op == OP_STORE && uop_map_get(&t->read, buffer))) return true;
+        if (uop_map_get(&t->written, buffer) || (uop_is_store(u) && uop_map_get(&t->read, buffer))) return true;
     }
     return false;
 }
@@ -303,7 +303,7 @@ static bool conflicts(const Touched *t, const UOpList *order) {
 static void touch(Touched *t, const UOpList *order) {
     for (size_t k = 0; k < order->len; k++) {
         UOp *u = order->at[k];
-        if (u->op == OP_LOAD || u->op == OP_STORE) uop_map_put(u->op == OP_LOAD ? &t->read : &t->written, uop_buffer_of(u->src[0]), u);
+        if (u->op == OP_LOAD || uop_is_store(u)) uop_map_put(u->op == OP_LOAD ? &t->read : &t->written, uop_buffer_of(u->src[0]), u);
     }
 }
 

@@ -224,7 +224,7 @@ static UOp *after_pieces(Splitter *s, UOp *value, UOp *after) {
     UOpList deps = {0};
     for (int i = 1; i < after->n_src; i++) {
         UOp *dep = after->src[i];
-        if (dep->op == OP_STORE || dep->op == OP_END || dep->op == OP_BARRIER) {
+        if (uop_is_store(dep) || dep->op == OP_END || dep->op == OP_BARRIER) {
             UOpList *list = statements(s, dep);
             for (size_t k = 0; k < list->len; k++) push(s, &deps, list->at[k]);
         } else push(s, &deps, piece(s, dep, 0, 1));
@@ -546,9 +546,9 @@ static void store_pieces(Splitter *s, UOp *u, UOpList *out) {
     int native = native_lanes(s, value->dtype);
     for (int k = 0; k < value->lanes;) {
         int run = 1;
-        while (k + run < value->lanes && run < native && u->n_arg && u->arg[k + run] == u->arg[k] + run) run++;
+        while (u->op == OP_STORE && k + run < value->lanes && run < native && u->n_arg && u->arg[k + run] == u->arg[k] + run) run++;
         run = power_below(run);
-        push(s, out, uop_store(offset_index(s, u->src[0], u->n_arg ? u->arg[k] : 0), piece(s, value, k, k + run), NULL, 0));
+        push(s, out, uop_store_as(u, offset_index(s, u->src[0], u->n_arg ? u->arg[k] : 0), piece(s, value, k, k + run), NULL, 0));
         k += run;
     }
 }
@@ -559,7 +559,7 @@ static UOpList *statements(Splitter *s, UOp *u) {
     UOpList *out = arena_new(s->arena, sizeof *out), inner = {0};
     int n_stores = u->op == OP_END ? (int)u->arg[0] : 1, first_range = u->op == OP_END ? n_stores : 2;
     if (u->op == OP_BARRIER) n_stores = first_range = u->n_src;
-    if (u->op == OP_STORE) store_pieces(s, u, &inner);
+    if (uop_is_store(u)) store_pieces(s, u, &inner);
     else for (int i = 0; i < n_stores; i++) {
         UOpList *sub = statements(s, u->src[i]);
         for (size_t k = 0; k < sub->len; k++) push(s, &inner, sub->at[k]);

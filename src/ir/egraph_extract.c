@@ -64,7 +64,7 @@ static uint64_t graph_cost(Extractor *x, UOp *root, uint64_t enough) {
 static bool closes(const UOp *u, int i) {
     return u->src[i]->op == OP_RANGE &&
            ((u->op == OP_FOLD && i > 0) || (u->op == OP_ACCUM && i > 0) ||
-            (u->op == OP_STORE && i > 1));
+            (uop_is_store(u) && i > 1));
 }
 
 static bool try_node(Extractor *x, uint32_t number) {

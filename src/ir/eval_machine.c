@@ -162,6 +162,19 @@ bool run_store_one(Machine *m, const Instruction *in) {
     return true;
 }
 
+// A sum as its type holds it, as if the adds of all tiles came one after the other.
+bool run_add(Machine *m, const Instruction *in) {
+    Number sum;
+    uint8_t *cell_at = cell(m, in, in->operands.at[0]->i, in->width);
+    if (!cell_at)
+        return false;
+    numbers_load(in->dtype, cell_at, &sum, 1);
+    sum.f += in->operands.at[1]->f;
+    numbers_round(in->dtype, &sum, 1);
+    number_store(in->dtype, cell_at, sum);
+    return true;
+}
+
 // operands: index, valid (or NULL). An index with one lane reads neighbours; with n lanes, each lane its own element.
 bool run_load(Machine *m, const Instruction *in) {
     const Number *index = in->operands.at[0], *valid = in->operands.at[1];

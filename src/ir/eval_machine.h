@@ -62,6 +62,7 @@ bool run_end(Machine *m, const Instruction *in);
 bool run_define(Machine *m, const Instruction *in);
 bool run_load(Machine *m, const Instruction *in);       // operands: index, valid or NULL
 bool run_store(Machine *m, const Instruction *in);      // operands: index, value
+bool run_add(Machine *m, const Instruction *in);        // the same: one cell grows
 bool run_load_one(Machine *m, const Instruction *in);   // one lane, always valid
 bool run_store_one(Machine *m, const Instruction *in);  // one lane
 enum { HFOLD_MAX = 256 };

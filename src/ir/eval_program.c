@@ -102,7 +102,7 @@ static bool make_store(Maker *k, UOp *u, Instruction *in) {
     in->lanes = value->lanes;
     in->dtype = (DType)value->dtype;
     in->width = (uint32_t)dtype_bytes(in->dtype);
-    in->act = in->lanes == 1 ? run_store_one : run_store;
+    in->act = u->op == OP_ATOMIC_ADD ? run_add : in->lanes == 1 ? run_store_one : run_store;
     in->operands.at[1] = value_of(k, value);
     return in->operands.at[1] ? find_cells(k, u, in, in->dtype) : misses(k, u, 1);
 }
@@ -243,7 +243,7 @@ static bool make_node(Maker *k, UOp *u) {
     case OP_END: return make_end(k, u, in);
     case OP_DEFINE_REG: case OP_DEFINE_ARRAY: case OP_DEFINE_LOCAL: return make_define(k, u, in);
     case OP_LOAD: return make_load(k, u, in);
-    case OP_STORE: return make_store(k, u, in);
+    case OP_STORE: case OP_ATOMIC_ADD: return make_store(k, u, in);
     default: return make_elementwise(k, u, in);
     }
 }

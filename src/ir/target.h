@@ -31,6 +31,7 @@ typedef struct Target {
     bool has_f16_convert;      // f16 ↔ f32 conversion of vectors
     bool has_byte_shuffle;     // table look-up of 16 bytes by a vector of indices (pshufb)
     bool has_round;            // floor and round of vectors (SSE4.1)
+    bool has_atomic_add;       // tiles may add to one f32 in memory, in any order
     bool unaligned_loads;      // any load at any byte address
     int max_load_bytes;        // widest single load
     int param_alignment;       // every buffer's address is a multiple of it, a power of two (≥ 1)

@@ -275,11 +275,22 @@ UOp *uop_load(UOp *index, DType dtype, UOp *valid) {
     return uop_new(index->graph, OP_LOAD, dtype, 1, (UOp *[]){index, valid}, valid ? 2 : 1, NULL, 0);
 }
 
-UOp *uop_store(UOp *index, UOp *value, UOp *const *ranges, int n_ranges) {
+static UOp *store_new(Op op, UOp *index, UOp *value, UOp *const *ranges, int n_ranges) {
     UOp *src[64] = {index, value};
     CHECK(n_ranges < 62);
     if (n_ranges) memcpy(src + 2, ranges, (size_t)n_ranges * sizeof *src);
-    return uop_new(index->graph, OP_STORE, DT_VOID, 1, src, n_ranges + 2, NULL, 0);
+    return uop_new(index->graph, op, DT_VOID, 1, src, n_ranges + 2, NULL, 0);
+}
+
+UOp *uop_store(UOp *index, UOp *value, UOp *const *ranges, int n_ranges) {
+    return store_new(OP_STORE, index, value, ranges, n_ranges);
+}
+
+bool uop_is_store(const UOp *u) { return u->op == OP_STORE || u->op == OP_ATOMIC_ADD; }
+
+UOp *uop_store_as(const UOp *like, UOp *index, UOp *value, UOp *const *ranges, int n_ranges) {
+    CHECK(uop_is_store(like));
+    return store_new((Op)like->op, index, value, ranges, n_ranges);
 }
 
 UOp *uop_after(UOp *value, UOp *const *deps, int n_deps) {

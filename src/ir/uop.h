@@ -92,6 +92,8 @@ UOp *uop_buffer_of(const UOp *index);                    // the memory that an I
 bool uop_is_own_memory(const UOp *buffer);                // DEFINE_REG and DEFINE_ARRAY: what only its own statement touches
 UOp *uop_load(UOp *index, DType dtype, UOp *valid);      // valid may be NULL; dtype may be wider than the buffer's bytes
 UOp *uop_store(UOp *index, UOp *value, UOp *const *ranges, int n_ranges);
+UOp *uop_store_as(const UOp *like, UOp *index, UOp *value, UOp *const *ranges, int n_ranges);   // STORE or ATOMIC_ADD, as `like` is
+bool uop_is_store(const UOp *u);                         // STORE and ATOMIC_ADD: what changes memory
 UOp *uop_after(UOp *value, UOp *const *deps, int n_deps);
 UOp *uop_sink(Graph *g, UOp *const *stmts, int n);
 

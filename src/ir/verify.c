@@ -127,7 +127,7 @@ const char *verify_form(Op op, DType dtype, UOp *const *src, int n_src, const in
     case OP_HFOLD: return arg[1] < 1 ? "needs a positive group" : NULL;
     case OP_LOOKUP: return dtype_is_int(src[1]->dtype) ? NULL : "the index is no integer";
     case OP_INDEX: return index_problem(src);
-    case OP_LOAD: case OP_STORE: return access_problem(op, dtype, src, n_src);
+    case OP_LOAD: case OP_STORE: case OP_ATOMIC_ADD: return access_problem(op, dtype, src, n_src);
     case OP_END: {
         // In a graph: n stores, then the ranges of their nest, arg = n. In a program: one range.
         int64_t n = n_arg ? arg[0] : 0;
@@ -156,10 +156,12 @@ bool verify_wrong(Error *err, GraphStage stage, const UOp *u, const char *proble
     return false;
 }
 
-// What a LOAD or STORE says of lanes must fit the memory that it touches.
+// What a LOAD, STORE or ATOMIC_ADD says of lanes must fit the memory that it touches.
 static const char *lanes_problem(const UOp *u, GraphStage stage) {
     const UOp *buffer = uop_buffer_of(u->src[0]), *value = u->op == OP_LOAD ? u : u->src[1];
-    if (u->op == OP_STORE && buffer->dtype != value->dtype) return "stores another type";
+    if (uop_is_store(u) && buffer->dtype != value->dtype) return "stores another type";
+    if (u->op == OP_ATOMIC_ADD && (value->dtype != DT_F32 || uop_is_own_memory(buffer))) return "adds to what is no f32 that tiles share";
+    if (u->op == OP_ATOMIC_ADD && stage == STAGE_PROGRAM && value->lanes != 1) return "adds to several cells at once";
     if (stage < STAGE_VECTOR) return u->n_arg ? "names offsets of lanes" : NULL;
     if (buffer->op == OP_DEFINE_REG) {
         if (u->n_arg) return "names offsets of lanes in a register";
@@ -180,7 +182,7 @@ bool verify_node(UOp *u, GraphStage stage, Error *err) {
     if (stage != STAGE_TENSOR && u->ndim != 0 && u->op != OP_BUFFER && u->op != OP_AFTER)
         return verify_wrong(err, stage, u, "has a shape");
     if (u->op == OP_INDEX && u->src[1]->lanes != 1) return verify_wrong(err, stage, u, "has an index for each lane");
-    if (u->op == OP_LOAD || u->op == OP_STORE) problem = lanes_problem(u, stage);
+    if (u->op == OP_LOAD || uop_is_store(u)) problem = lanes_problem(u, stage);
     return !problem || verify_wrong(err, stage, u, problem);
 }
 
@@ -208,7 +210,7 @@ static bool ids_ok(const UOpList *order, GraphStage stage, Error *err) {
 static bool statements_ok(Arena *arena, UOp *root, GraphStage stage, Error *err) {
     for (int i = 0; i < root->n_src; i++) {
         bool is_nest = root->src[i]->op == OP_END && stage >= STAGE_VECTOR;
-        if (root->src[i]->op != OP_STORE && root->src[i]->op != OP_BARRIER && !is_nest) return verify_wrong(err, stage, root->src[i], "is no statement");
+        if (!uop_is_store(root->src[i]) && root->src[i]->op != OP_BARRIER && !is_nest) return verify_wrong(err, stage, root->src[i], "is no statement");
     }
     UOpList free_ranges = uop_free_ranges(arena, root);
     for (size_t i = 0; i < free_ranges.len; i++)

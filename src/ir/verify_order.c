@@ -124,7 +124,7 @@ bool verify_assigns(Arena *arena, UOp *root, const UOpList *order, Error *err) {
 
 // Statements that the memory of a kernel was stored to by, the last one of each buffer.
 static void note_stores(UOpMap *stored, UOp *statement, UOp *u) {
-    if (u->op == OP_STORE) uop_map_put(stored, uop_buffer_of(u->src[0]), statement);
+    if (uop_is_store(u)) uop_map_put(stored, uop_buffer_of(u->src[0]), statement);
     for (int i = 0; u->op == OP_END && i < (u->n_arg ? u->arg[0] : 0); i++) note_stores(stored, statement, u->src[i]);
 }
 
@@ -163,8 +163,24 @@ static bool statement_ok(Arena *arena, UOp *statement, const UOpMap *stored, con
     return true;
 }
 
+// What tiles add to, each in its own time, nothing else of the kernel may touch.
+static bool adds_ok(Arena *arena, UOp *sink, GraphStage stage, Error *err) {
+    UOpList order = uop_toposort(arena, sink);
+    UOpMap added;
+    uop_map_init(&added, arena);
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_ATOMIC_ADD) uop_map_put(&added, uop_buffer_of(order.at[k]->src[0]), order.at[k]);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        if ((u->op == OP_LOAD || u->op == OP_STORE) && uop_map_get(&added, uop_buffer_of(u->src[0])))
+            return verify_wrong(err, stage, u, "touches what other tiles of the kernel add to");
+    }
+    return true;
+}
+
 bool verify_loads(Arena *arena, UOp *sink, GraphStage stage, Error *err) {
     UOpMap stored, own;
+    if (!adds_ok(arena, sink, stage, err)) return false;
     uop_map_init(&stored, arena);
     for (int i = 0; i < sink->n_src; i++) {
         if (sink->src[i]->op == OP_BARRIER) continue;

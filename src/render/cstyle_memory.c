@@ -70,7 +70,13 @@ const char *load_text(Renderer *r, UOp *u) {
     return arena_printf(r->arena, "(%s ? (%s)%s : %s0%s)", value_name(r, u->src[1]), whole, text, zero, d->literal_close);
 }
 
+static const char *atomic_text(Renderer *r, UOp *u) {
+    CHECK(r->dialect->atomic_add);
+    return template_filled(r->arena, r->dialect->atomic_add, "at", address_text(r, u->src[0], false), "0", value_name(r, u->src[1]));
+}
+
 const char *store_text(Renderer *r, UOp *u) {
+    if (u->op == OP_ATOMIC_ADD) return atomic_text(r, u);
     const Dialect *d = r->dialect;
     const char *const forms[3] = {d->store, d->store_lanes, d->store_units};
     UOp *b = uop_buffer_of(u->src[0]), *v = u->src[1];

@@ -19,6 +19,7 @@ const Dialect cuda_dialect = {
     .group_tile_open = "    const i32 tile = (i32)blockIdx.x;\n    {\n",
     .barrier = "__syncthreads();\n",
     .thread_xor = "thread_xor<$distance, $width>(($type)$0)",
+    .atomic_add = "atomicAdd((f32 *)$at, $0);\n",
     .space = "",
     .array_space = "",
     .function = "$name$suffix",

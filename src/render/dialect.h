@@ -34,6 +34,7 @@ typedef struct Dialect {
     const char *array_space;                 // the same for an array of a tile's own
     const char *load, *load_lanes;           // $type $lanes $at $aligned: up to 16 bytes that divide the address
     const char *store, *store_lanes;         // the same and the value $0
+    const char *atomic_add;                  // a line: the f32 at $at grows by $0, whoever else adds to it; NULL: targets have none
     const char *load_units, *store_units;    // $type $unit $count $row $at $0
     const char *prefetch;                    // a line: $at; NULL: nothing is asked for
     // ---- values. $type: of the result

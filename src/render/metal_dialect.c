@@ -80,6 +80,7 @@ const Dialect metal_dialect = {
     .group_tile_open = "    const i32 tile = (i32)tile_at;\n    {\n",
     .barrier = "metal::threadgroup_barrier(metal::mem_flags::mem_device);\n",
     .thread_xor = "thread_xor<$distance, $width>(($type)$0, item, exchange)",
+    .atomic_add = "metal::atomic_fetch_add_explicit((device metal::atomic_float *)$at, $0, metal::memory_order_relaxed);\n",
     .space = "device ",
     .array_space = "thread ",
     .function = "metal::$name",

@@ -33,6 +33,10 @@ static const char prelude[] =
     "    static int##n add_fours##n(int##n acc, short##n4 p) { \\\n"
     "        int##n2 pairs = convert_int##n2(p.even) + convert_int##n2(p.odd); return acc + pairs.even + pairs.odd; }\n"
     "ADD_FOURS(2, 4, 8) ADD_FOURS(4, 8, 16)\n"
+    // A float that items of all groups add to: as a word, which is exchanged where nobody was faster.
+    "static void add_to(volatile __global uint *at, float x) {\n"
+    "    uint seen, now = *at;\n"
+    "    do { seen = now; now = atomic_cmpxchg(at, seen, as_uint(as_float(seen) + x)); } while (now != seen); }\n"
     // What another item of the group has, through local memory: all items come here together.
     "#define THREAD_XOR(type) \\\n"
     "    static type type##_xor(type x, int other, __local ulong *exchange) { \\\n"
@@ -122,6 +126,7 @@ const Dialect opencl_dialect = {
     .thread_xor = "$type_xor($0, $distance, exchange)",
     .no_tile = "",
     .kernel_close = "}\n",
+    .atomic_add = "add_to((volatile __global uint *)$at, $0);\n",
     .space = "__global ",
     .array_space = "",
     .load = "*(const $space$type *)$at",

@@ -7,8 +7,8 @@
 enum { VECTOR_BYTES = 16, VECTOR_REGISTERS = 32 };
 
 static const GpuTarget gpu_targets[] = {
-#define GPU_TARGET(name, dialect, dot, group, shuffle, elements, rows, local, ...) \
-    {name, &dialect##_dialect, dot, group, shuffle, elements, rows, local, __VA_ARGS__},
+#define GPU_TARGET(name, dialect, dot, adds, group, shuffle, elements, rows, local, ...) \
+    {name, &dialect##_dialect, dot, adds, group, shuffle, elements, rows, local, __VA_ARGS__},
 #include "runtime/gpu_targets.def"
 #undef GPU_TARGET
 };
@@ -26,6 +26,7 @@ void gpu_target_fill(Target *target, const GpuTarget *row) {
         .vector_bytes = VECTOR_BYTES,
         .n_vector_registers = VECTOR_REGISTERS,
         .dot = row->dot,
+        .has_atomic_add = row->has_atomic_add,
         .has_fma = true,
         .has_f16_convert = true,
         .has_byte_shuffle = true,

@@ -9,6 +9,7 @@ typedef struct GpuTarget {
     const char *name;
     const Dialect *dialect;
     DotForm dot;
+    bool has_atomic_add;
     int group_threads, shuffle_threads, thread_elements, prompt_rows, local_bytes;
     TileWishes tiles;
 } GpuTarget;

@@ -79,10 +79,13 @@ Canonical canonicalize(Arena *arena, const Kernel *kernel, BufferBytes nbytes, v
         for (int i = 0; i < n_arg; i++) key_number(&key, arg[i]);
     }
     for (size_t i = 0; i < order.len; i++) {
-        if (order.at[i]->op != OP_LOAD && order.at[i]->op != OP_STORE) continue;
+        if (order.at[i]->op != OP_LOAD && !uop_is_store(order.at[i])) continue;
         int64_t id = uop_buffer_of(order.at[i]->src[0])->arg[0];
-        bool *mark = order.at[i]->op == OP_LOAD ? c.is_read : c.is_written;
-        for (int k = 0; k < c.n_slots; k++) if (c.buffers[k] == id) mark[k] = true;
+        for (int k = 0; k < c.n_slots; k++) {
+            if (c.buffers[k] != id) continue;
+            c.is_read[k] |= order.at[i]->op != OP_STORE;   // what is added to is read as well
+            c.is_written[k] |= order.at[i]->op != OP_LOAD;
+        }
     }
     c.sink = uop_map_get(&done, old);
     c.key = key.at, c.key_bytes = key.len;

@@ -332,7 +332,7 @@ void schedule_factor(Schedule *s) {
         Item item = s->items.at[i];
         f.store = item.store;
         UOp *value = factor_value(&f, item.store->src[1]);
-        item.store = uop_store(item.store->src[0], value, item.store->src + 2, item.store->n_src - 2);
+        item.store = uop_store_as(item.store, item.store->src[0], value, item.store->src + 2, item.store->n_src - 2);
         vec_push(s->arena, &f.out, item);
     }
     s->items.at = f.out.at, s->items.len = f.out.len, s->items.cap = f.out.cap;

@@ -211,7 +211,7 @@ static UOp *forwarded(Forward *f, const Kernel *kernel, UOp *load, size_t reader
     bool is_free = !temp->is_output && t->loads == 1 && is_one_to_one(&m, old);
     if (!is_free && !is_short(f->arena, store->src[1])) return NULL;
     UOp *value = value_at_loops(f->arena, store, &m);
-    UOp *now = uop_store(old->src[0], folds_shared(f->arena, simplify(uop_substitute(old->src[1], &load, &value, 1))), old->src + 2, old->n_src - 2);
+    UOp *now = uop_store_as(old, old->src[0], folds_shared(f->arena, simplify(uop_substitute(old->src[1], &load, &value, 1))), old->src + 2, old->n_src - 2);
     return is_free || statement_cost(f->arena, now) - statement_cost(f->arena, old) <= CHEAP ? now : NULL;
 }
 

@@ -192,7 +192,7 @@ static UOp *read_twins(Interleaver *x, UOp *store) {
     UOp **to = arena_new(x->s->arena, (loads.len + 1) * sizeof *to);
     for (size_t k = 0; k < loads.len; k++) to[k] = read_twin(x, loads.at[k], rows[k]);
     if (!loads.len) return store;
-    return uop_store(store->src[0], uop_substitute(store->src[1], loads.at, to, (int)loads.len), store->src + 2, store->n_src - 2);
+    return uop_store_as(store, store->src[0], uop_substitute(store->src[1], loads.at, to, (int)loads.len), store->src + 2, store->n_src - 2);
 }
 
 // The store at a twin instead, or what it wrote copied to it: in loops of its own, tile by tile.

@@ -204,7 +204,7 @@ static void bound_store(Schedule *s, const Map *readers, UOpMap *lengths, Item *
         for (int k = 0; k < t.n_axes; k++) ranges[k] = k == axis ? to : store->src[2 + k];
         for (int k = axis + 1; k < t.n_axes; k++)
             if (t.length[k]) t.length[k] = uop_substitute(t.length[k], &from, &to, 1);
-        store = uop_store(uop_substitute(store->src[0], &from, &to, 1), uop_substitute(store->src[1], &from, &to, 1), ranges, t.n_axes);
+        store = uop_store_as(store, uop_substitute(store->src[0], &from, &to, 1), uop_substitute(store->src[1], &from, &to, 1), ranges, t.n_axes);
     }
     item->store = store;
 }
@@ -225,6 +225,6 @@ void schedule_ragged(Schedule *s) {
     for (size_t i = s->items.len; i-- > 0;) bound_store(s, &readers, &lengths, &s->items.at[i]);
     for (size_t i = 0; i < s->items.len; i++) {
         UOp *store = s->items.at[i].store;
-        s->items.at[i].store = uop_store(store->src[0], bound_folds(s->arena, store->src[1], s->wishes.width > 0 ? NULL : lanes_of(store)), store->src + 2, store->n_src - 2);
+        s->items.at[i].store = uop_store_as(store, store->src[0], bound_folds(s->arena, store->src[1], s->wishes.width > 0 ? NULL : lanes_of(store)), store->src + 2, store->n_src - 2);
     }
 }

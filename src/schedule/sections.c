@@ -27,11 +27,11 @@ static int place(Arena *arena, Map *uses, const Kernel *kernel, int *loops) {
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k];
         *loops += u->op == OP_RANGE;
-        if (u->op != OP_LOAD && u->op != OP_STORE) continue;
+        if (u->op != OP_LOAD && !uop_is_store(u)) continue;
         Use *use = use_of(arena, uses, uop_buffer_of(u->src[0])->arg[0]);
-        vec_push(arena, &touched, ((Touched){use, u->op == OP_STORE}));
+        vec_push(arena, &touched, ((Touched){use, uop_is_store(u)}));
         if (use->written > level) level = use->written;
-        if (u->op == OP_STORE && use->read > level) level = use->read;
+        if (uop_is_store(u) && use->read > level) level = use->read;
     }
     for (size_t i = 0; i < touched.len; i++) {
         int *last = touched.at[i].is_write ? &touched.at[i].use->written : &touched.at[i].use->read;
@@ -78,7 +78,7 @@ static void add_section(Schedule *s, Kernel *out, UOp *tile, int64_t first, cons
         UOp **ranges = arena_new(s->arena, (size_t)store->n_src * sizeof *ranges);
         ranges[0] = only_in(tile, first, count);
         for (int k = 2; k < moved->n_src; k++) ranges[k - 1] = moved->src[k];
-        UOp *made = uop_store(moved->src[0], moved->src[1], ranges, moved->n_src - 1);
+        UOp *made = uop_store_as(store, moved->src[0], moved->src[1], ranges, moved->n_src - 1);
         from[n] = store, to[n++] = made;   // loads that wait for it
         vec_push(s->arena, &out->stores, made);
     }

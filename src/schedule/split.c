@@ -36,7 +36,7 @@ static UOp *part(Arena *arena, UOp *store, int loop, int64_t first, int64_t coun
     UOp *at = first ? uop_binary(OP_ADD, range, uop_int(store->graph, DT_I32, first)) : range;
     UOp **ranges = arena_copy(arena, store->src + 2, (size_t)(store->n_src - 2) * sizeof *ranges);
     ranges[loop - 2] = range;
-    return uop_store(simplify(uop_substitute(store->src[0], &old, &at, 1)), simplify(uop_substitute(store->src[1], &old, &at, 1)),
+    return uop_store_as(store, simplify(uop_substitute(store->src[0], &old, &at, 1)), simplify(uop_substitute(store->src[1], &old, &at, 1)),
                      ranges, store->n_src - 2);
 }
 

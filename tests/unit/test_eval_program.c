@@ -294,13 +294,27 @@ static void programs_that_are_none(void **state) {
     expect_error((void *[]){NULL}, 1, "parameter 0 has no memory");
 }
 
+// Each add rounds as its type does: 2²⁴ + 1 + 1 stays 2²⁴, which a sum in double would not.
+static void tiles_add_to_one_cell(void **state) {
+    (void)state;
+    float sums[2] = {1.5f, 16777216.0f}, terms[6] = {1, 2, 4, 1, 1, 3};
+    UOp *p0 = param(0, DT_F32, sizeof sums), *p1 = param(1, DT_F32, sizeof terms), *t = tile(), *cell = binary(OP_IDIV, t, number(3));
+    UOp *value = load(p1, t, DT_F32, 1, NULL);
+    UOp *to = emit(uop_index(p0, cell)), *src[2] = {to, value};
+    emit(uop_new(g, OP_ATOMIC_ADD, DT_VOID, 1, src, 2, NULL, 0));
+    void *params[2] = {sums, terms};
+    run(params, 6);
+    assert_true(sums[0] == 8.5f && sums[1] == 16777220.0f);
+    expect_error(params, 7, "outside");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(tiles_add_vectors), TEST(loops_end_at_loaded_values), TEST(nested_loops_recompute_and_redefine),
         TEST(loads_are_wider_than_their_buffer), TEST(invalid_loads_read_nothing), TEST(lanes_gather_and_scatter),
         TEST(vector_ops), TEST(lookup_reads_lanes_of_a_table), TEST(dot4_is_exact), TEST(floats_round_to_their_type),
-        TEST(registers_may_be_read_as_bytes), TEST(accesses_outside_are_errors), TEST(programs_that_are_none),
+        TEST(tiles_add_to_one_cell), TEST(registers_may_be_read_as_bytes), TEST(accesses_outside_are_errors), TEST(programs_that_are_none),
     };
     return cmocka_run_group_tests_name("eval_program", tests, NULL, NULL);
 }

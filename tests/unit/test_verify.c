@@ -44,6 +44,15 @@ static void test_stages(void **state) {
     expect(KERNEL
            "%8 = fold:f32(%7, %2) {0, 16}\n%9 = store:void(%5, %8, %1)\n%10 = sink:void(%9)\n",
            STAGE_KERNEL, NULL);
+    expect(KERNEL "%8 = fold:f32(%7, %2) {0, 16}\n%9 = atomic_add:void(%5, %8, %1)\n%10 = sink:void(%9)\n", STAGE_KERNEL, NULL);
+    expect(KERNEL "%8 = fold:f32(%7, %2) {0, 16}\n%9 = atomic_add:void(%5, %8)\n%10 = cast:i32(%8)\n%11 = sink:void(%9, %10)\n", STAGE_KERNEL,
+           "cast is no statement");
+    expect("%0 = param:i32 {0, 32, 16, 0, 0}\n%1 = const:i32 {3}\n%2 = index:i32(%0, %1)\n%3 = atomic_add:void(%2, %1)\n%4 = sink:void(%3)\n",
+           STAGE_KERNEL, "adds to what is no f32 that tiles share");
+    // What other tiles add to is whole in the next kernel only.
+    expect(KERNEL "%8 = atomic_add:void(%5, %7, %1, %2)\n%9 = after:f32(%3, %8)\n%10 = index:f32(%9, %0)\n%11 = load:f32(%10)\n"
+                  "%12 = index:f32(%4, %0)\n%13 = store:void(%12, %11)\n%14 = sink:void(%8, %13)\n",
+           STAGE_KERNEL, "touches what other tiles of the kernel add to");
     // Tiles of the kernel are closed by the kernel itself.
     expect(KERNEL "%8 = fold:f32(%7, %2) {0, 16}\n%9 = store:void(%5, %8)\n%10 = sink:void(%9)\n",
            STAGE_KERNEL, NULL);
