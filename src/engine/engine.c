@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "engine/engine_private.h"
 #include "ir/verify.h"
 
@@ -11,6 +12,30 @@ static void engine_free(Engine *e) {
     arena_destroy(e->buffer_arena);
     arena_destroy(e->arena);
     free(e);
+}
+
+// LATHE_SUMS, where tiles may share sums.
+static bool sums_read(Engine *e, Error *err) {
+    const char *wanted = setting_text(SETTING_SUMS);
+    if (!*wanted) return true;
+    for (int i = 0; i < SUM_FORMS; i++) {
+        size_t n = strlen(sum_form_names[i]);
+        bool is_all = strcmp(wanted + strnlen(wanted, n), "-all") == 0;
+        if (strncmp(wanted, sum_form_names[i], n) || (wanted[n] && !is_all)) continue;
+        e->sums_are_set = e->target.has_atomic_add;
+        if (e->sums_are_set) e->sums = (SumForm)i, e->shares_all = is_all;
+        return true;
+    }
+    return fail(err, LATHE_BAD_REQUEST, "LATHE_SUMS=%s: ordered, parts, atomic, parts-all and atomic-all are known", wanted);
+}
+
+bool engine_may_choose_sums(const Engine *e) { return e->target.has_atomic_add && !e->sums_are_set; }
+void engine_choose_sums(Engine *e, SumForm form) { if (engine_may_choose_sums(e)) e->sums = form; }
+SumForm engine_sums(const Engine *e) { return e->sums; }
+
+void engine_keep_order(Engine *e) {
+    if (e->sums == SUMS_ATOMIC) e->sums = SUMS_ORDERED;
+    e->sums_are_set = true;
 }
 
 bool engine_open(Engine **out, const char *device_name, const char *target, int threads, Error *err) {
@@ -31,6 +56,11 @@ bool engine_open(Engine **out, const char *device_name, const char *target, int 
     }
     device->describe_target(e->state, &e->target);
     e->dialect = device->dialect_of ? device->dialect_of(e->state) : device->dialect;
+    if (!sums_read(e, err)) {
+        e->device->close(e->state);
+        engine_free(e);
+        return false;
+    }
     // Where passes are to be verified every kernel must go through them.
     if (!device->runs_linear && !verify_wanted()) e->sources = source_cache_open();
     *out = e;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "runtime/device.h"
+#include "schedule/sum_forms.h"
 #include "tensor/tensor.h"
 
 typedef struct Engine Engine;
@@ -20,6 +21,12 @@ const Device *engine_device(const Engine *engine);
 int engine_threads(const Engine *engine);
 bool engine_set_threads(Engine *engine, int threads, Error *err) MUST_CHECK;   // 0: all CPUs; a device of its own threads ignores it
 const Target *engine_target(const Engine *engine);
+// The form of sums of few long steps in all steps compiled from now on; at first they are ordered. A target whose tiles may not
+// share a sum, and LATHE_SUMS, leave no choice: it is ignored there, and engine_may_choose_sums says so.
+bool engine_may_choose_sums(const Engine *engine);
+void engine_choose_sums(Engine *engine, SumForm form);
+SumForm engine_sums(const Engine *engine);
+void engine_keep_order(Engine *engine);                               // no sum whose bits differ from run to run, whatever is asked for
 
 // Buffers. alloc: zeroed device memory. wrap: host memory that outlives the engine, readable 4,096 bytes behind
 // its end; used in place where the device has host memory, copied else.
@@ -77,6 +84,7 @@ typedef struct StageInfo {
 int step_stage_count(const Step *step);
 StageInfo step_stage(const Step *step, int i);
 int step_distinct_count(const Step *step);
+int step_shared_count(const Step *step);                              // sums that are shared out, or would be in another form than ordered
 int engine_generated_count(const Engine *engine);                     // kernels that went through codegen: neither known nor kept by an earlier run
 int engine_scheduled_count(const Engine *engine);                     // steps that were scheduled: no earlier run kept their tables
 double engine_compile_seconds(const Engine *engine);                  // spent in schedule, codegen and the compiler so far

@@ -28,6 +28,8 @@ struct Engine {
     Target target;
     const Dialect *dialect;
     Arena *arena;
+    SumForm sums;
+    bool sums_are_set, shares_all;   // by LATHE_SUMS; also where it cannot pay
     pthread_mutex_t compiling; // held by whoever compiles a step; guards all but buffers
     pthread_mutex_t adding;    // of buffers; never held for long
     Arena *buffer_arena;

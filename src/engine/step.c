@@ -16,7 +16,7 @@ struct Step {
     Compiled **kernels;
     uint64_t *bytes;
     struct StageBuffers { const int64_t *id; int n; } *buffers;   // those of the engine
-    int n_stages, n_distinct, n_outputs;
+    int n_stages, n_distinct, n_outputs, n_shared;
     int64_t *output_ids;
     size_t *output_bytes;
     void *block;               // temporaries
@@ -109,7 +109,7 @@ static Place place_of(const Builder *b, const StepTable *t, const int64_t *offse
 
 static StepTable table_make(Builder *b, Arena *arena, int n_outputs) {
     size_t n = (size_t)b->n_kernels;
-    StepTable t = {.n_stages = b->n_kernels, .n_outputs = n_outputs};
+    StepTable t = {.n_stages = b->n_kernels, .n_outputs = n_outputs, .n_shared = b->schedule.n_shared};
     t.kernels = arena_new(arena, (n + 1) * sizeof *t.kernels);
     t.stages = arena_new(arena, (n + 1) * sizeof *t.stages);
     t.outputs = arena_new(arena, ((size_t)n_outputs + 1) * sizeof *t.outputs);
@@ -136,6 +136,7 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     Engine *e = b->engine;
     KernelList kernels;
     b->schedule.wishes = e->target.tiles;
+    b->schedule.sums = e->sums, b->schedule.shares_all = e->shares_all;
     TRY(schedule_kernels(&b->schedule, &kernels, err));
     b->n_kernels = (int)kernels.len;
     b->kernels = arena_new(arena, (kernels.len + 1) * sizeof *b->kernels);
@@ -206,6 +207,7 @@ static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *er
         return fail(err, LATHE_NO_MEMORY, "no memory for %zu bytes of activations; use smaller chunks", s->block_bytes);
     s->n_stages = (int)t->n_stages;
     s->n_distinct = (int)t->n_kernels;
+    s->n_shared = (int)t->n_shared;
     s->stages = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->stages);
     s->kernels = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->kernels);
     s->bytes = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->bytes);
@@ -350,6 +352,7 @@ size_t step_block_bytes(const Step *s) { return s->block_bytes; }
 size_t step_output_bytes(const Step *s, int output) { return s->output_bytes[output]; }
 int step_stage_count(const Step *s) { return s->n_stages; }
 int step_distinct_count(const Step *s) { return s->n_distinct; }
+int step_shared_count(const Step *s) { return s->n_shared; }
 
 StageInfo step_stage(const Step *s, int i) {
     int index = 0;   // distinct kernels before the first stage of this one

@@ -16,7 +16,7 @@ Text table_subject(Engine *e, Arena *arena, UOp *const *outputs, int n) {
     uop_map_init(&number, arena);
     uop_map_reserve(&number, order.len);
     TextBuilder b = builder(arena);
-    builder_printf(&b, "step %s %s\n", e->device->name, e->target.name);
+    builder_printf(&b, "step %s %s %s%s\n", e->device->name, e->target.name, sum_form_names[e->sums], e->shares_all ? " all" : "");
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k];
         uop_map_put(&number, u, (void *)(uintptr_t)k);
@@ -36,7 +36,7 @@ Text table_subject(Engine *e, Arena *arena, UOp *const *outputs, int n) {
 void table_keep(Engine *e, Arena *arena, Text subject, const StepTable *t) {
     if (!e->sources) return;
     TextBuilder b = builder(arena);
-    put(&b, t->n_kernels), put(&b, t->n_stages), put(&b, t->n_outputs), put(&b, t->block_bytes);
+    put(&b, t->n_kernels), put(&b, t->n_stages), put(&b, t->n_outputs), put(&b, t->block_bytes), put(&b, t->n_shared);
     for (int64_t i = 0; i < t->n_kernels; i++) {
         const TableKernel *k = &t->kernels[i];
         put(&b, k->n_params), put(&b, k->traffic), put(&b, k->key_bytes);
@@ -114,7 +114,7 @@ static bool outputs_are_places(const StepTable *t) {
 static bool table_read(Engine *e, Arena *arena, Text bytes, int n_outputs, StepTable *t) {
     Cursor c = {arena, bytes, false};
     *t = (StepTable){0};   // one after the other: C leaves open in which order an initialiser would read them
-    t->n_kernels = number(&c), t->n_stages = number(&c), t->n_outputs = number(&c), t->block_bytes = number(&c);
+    t->n_kernels = number(&c), t->n_stages = number(&c), t->n_outputs = number(&c), t->block_bytes = number(&c), t->n_shared = number(&c);
     int64_t most = (int64_t)(bytes.len / sizeof(int64_t));   // each takes some numbers
     if (t->n_outputs != n_outputs || t->n_kernels < 0 || t->n_kernels > most || t->n_stages < 0 || t->n_stages > most) return false;
     t->kernels = arena_new(arena, (size_t)(t->n_kernels + 1) * sizeof *t->kernels);

@@ -20,6 +20,7 @@ typedef struct StepTable {
     TableStage *stages;
     TableOutput *outputs;
     int64_t n_kernels, n_stages, n_outputs, block_bytes;    // block: temporaries
+    int64_t n_shared;                  // sums that are shared out over tiles, or would be in another form
 } StepTable;
 
 // What decides the table: device, target, the graph under the outputs, and the lengths of its buffers.

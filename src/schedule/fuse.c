@@ -109,7 +109,7 @@ static UOp *store_replace(UOp *s, UOp *range, UOp *to, UOp *first, UOp *second) 
         if (first) ranges[n++] = first;
         if (second) ranges[n++] = second;
     }
-    return uop_store(uop_substitute(s->src[0], &range, &to, 1), uop_substitute(s->src[1], &range, &to, 1), ranges, n);
+    return uop_store_as(s, uop_substitute(s->src[0], &range, &to, 1), uop_substitute(s->src[1], &range, &to, 1), ranges, n);
 }
 
 // The other tiles may end at data that depends on the range.
@@ -265,12 +265,22 @@ static int count_loops(Fuser *f, UOp *store) {
     return n;
 }
 
+// Whether the reader needs what tiles of the group make together, or makes it with them: other tiles of one kernel are not waited for.
+static bool needs_other_tiles(const Fuser *f, const Group *g, const Reads *r, int64_t written) {
+    for (size_t i = 0; i < g->members.len; i++) {
+        int64_t id = g->members.at[i].buffer;
+        const Temp *temp = schedule_temp_find(f->schedule, id);
+        if (temp && temp->is_shared && (reads(r, id) || written == id)) return true;
+    }
+    return false;
+}
+
 typedef struct Reader { UOp *store; Reads reads; int64_t written; double work, alone; int loops; } Reader;
 
 static bool join_group(Fuser *f, Group *g, const Reader *r) {
     Group joined = *g;
     TileMatch match[MAX_TILES];
-    if (g->members.len == MAX_MEMBERS || g->loops + r->loops > MAX_LOOPS) return false;
+    if (g->members.len == MAX_MEMBERS || g->loops + r->loops > MAX_LOOPS || needs_other_tiles(f, g, &r->reads, r->written)) return false;
     match_tiles(f, g, r->store, match);
     double tiles = matched_tiles(g, match);
     // Writing what the group reads or writes, or reading what was scattered, is only safe in one tile. Several that

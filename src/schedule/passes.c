@@ -11,6 +11,7 @@ static const Pass passes[] = {
     {"split", schedule_split},
     {"factor", schedule_factor},
     {"ragged", schedule_ragged},
+    {"addends", schedule_addends},
 };
 
 static bool check(UOp *const *stores, size_t n, const char *pass, Error *err) {

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "ir/target.h"
 #include "ir/rewrite.h"
+#include "schedule/sum_forms.h"
 
 // One kept value: the statement that computes and stores it.
 typedef struct Item {
@@ -17,7 +18,8 @@ typedef struct Item {
 } Item;
 
 // A buffer that lives only inside a step, or an output of it.
-typedef struct Temp { int64_t id; DType dtype; int64_t count; bool is_output; } Temp;
+// is_shared: tiles each make an addend of its elements, so that whoever reads it stands in a later kernel.
+typedef struct Temp { int64_t id; DType dtype; int64_t count; bool is_output, is_shared; } Temp;
 
 enum { FIRST_TEMP_ID = 1 << 30 };   // ids below belong to the engine
 
@@ -28,6 +30,9 @@ typedef struct Schedule {
     VEC(Temp) temps;             // temp i has id FIRST_TEMP_ID + i
     int64_t *output_ids;         // buffer id of each output of the graph
     TileWishes wishes;           // of the target; zeros: a CPU's
+    SumForm sums;                // where tiles may share them
+    bool shares_all;             // such sums wherever it can be done, not only where it may pay
+    int n_shared;                // sums that are, or would be, shared out
     bool failed;
     Error error;
 } Schedule;
@@ -53,6 +58,9 @@ void schedule_factor(Schedule *s);
 
 // ragged.c: masks become the bounds of loops.
 void schedule_ragged(Schedule *s);
+
+// addends.c: sums of few long steps in another form (sums).
+void schedule_addends(Schedule *s);
 
 // fuse.c: items become kernels: which loops are tiles, which items share them.
 KernelList schedule_fuse(Schedule *s);

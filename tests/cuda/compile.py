@@ -38,6 +38,9 @@ FULL_VOCAB = 2048
 # The older architecture gets nearly the same texts: one exact model, and no full-size ones, are enough there.
 OLDER = [(shape, quant, modes if shape == "tiny-glm" else modes[:1]) for shape, quant, modes in TINY]
 MODELS = {"sm_80": OLDER, "sm_90a": TINY + [(shape, "q4_0", ([],)) for shape in FULL]}
+# Sums of few long steps in their other forms (LATHE_SUMS): everywhere in tiny shapes, where it may pay in full-size ones.
+SUMS = {"sm_80": [("tiny-glm", "atomic-all")],
+        "sm_90a": [("tiny-glm", "atomic-all"), ("tiny-glm", "parts-all"), ("glm-4.7-flash", "atomic"), ("glm-4.7-flash", "parts")]}
 TOKENS = " ".join(str(200 + i) for i in range(17))      # steps of 16 rows and of one
 
 
@@ -83,18 +86,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for architecture, capability in CAPABILITIES.items():
             kernels: list[tuple[int, int, int]] = []
-            for shape, quant, modes in MODELS[architecture]:
+            rows = [(*row, "") for row in MODELS[architecture]] + [(shape, "q4_0", ([],), sums) for shape, sums in SUMS[architecture]]
+            for shape, quant, modes, sums in rows:
                 path = Path(folder) / f"{shape}-{quant}.gguf"
                 if not path.exists():
                     make_model.make(shape_of(shape), shape, quant, 1, str(path))
                 environment = os.environ | {"LATHE_CUDA": driver, "LATHE_NVRTC": nvrtc, "FAKE_CUDA_CAPABILITY": capability,
-                                            "LATHE_DEBUG": "2", "LATHE_CACHE_DIR": f"{folder}/{architecture}"}
+                                            "LATHE_DEBUG": "2", "LATHE_SUMS": sums, "LATHE_CACHE_DIR": f"{folder}/{architecture}"}
                 for mode in modes:
                     error, found = compile_model(options.lathe, path, environment, mode)
                     counts["failed" if error else "passed"] += 1
                     kernels += found
                     if error:
-                        print(f"FAILED {architecture} {shape} {quant} {' '.join(mode)}: {error[:300]}")
+                        print(f"FAILED {architecture} {shape} {quant} {' '.join(mode)}{sums}: {error[:300]}")
             if not kernels:
                 counts["failed"] += 1
                 print(f"FAILED {architecture}: the compiler reported no kernel")

@@ -33,16 +33,17 @@ import make_model
 SHAPES = tuple(name for name in make_model.SHAPES if name.startswith("tiny-"))
 WHOLE, LONGEST = "tiny-llama", 10_000    # the shape whose decode step is kept as text, kernels of at most so many bytes
 PROMPT = " ".join(str(200 + i) for i in range(17))      # steps of 16 rows and of one
+WITH_EXPERTS = "tiny-glm"
 MOST_BUFFERS = 31               # that Metal binds to a kernel
 # A pointer behind no word for where it points to.
 POINTER = re.compile(r"(?<!device )(?<!thread )(?<!threadgroup )(?<!OWN )\b(?:[iuf]\d+|pair|quad) \*")
 KERNEL = re.compile(r"^\[\[kernel", re.MULTILINE)
 
 
-def kernels_of(lathe: str, model: Path, folder: Path, *arguments: str) -> tuple[str, dict[str, str]]:
+def kernels_of(lathe: str, model: Path, folder: Path, *arguments: str, sums: str = "") -> tuple[str, dict[str, str]]:
     """The prelude, and the text of each kernel under its name."""
     texts = folder / "texts"
-    environment = os.environ | {"LATHE_TEXTS": str(texts), "LATHE_CACHE_DIR": str(folder / "cache")}
+    environment = os.environ | {"LATHE_TEXTS": str(texts), "LATHE_CACHE_DIR": str(folder / "cache"), "LATHE_SUMS": sums}
     done = subprocess.run([lathe, "logits", str(model), "--device", "null", "--target", "metal", "--json", *arguments],
                           capture_output=True, text=True, env=environment, timeout=120)
     if done.returncode != 0:
@@ -131,7 +132,10 @@ def main() -> int:
             report.skipped += 1
         else:
             prelude = shapes[WHOLE][0]
-            report.check(f"{len(every)} kernels parsed", parse(compiler, prelude, every, folder)[:2000])
+            _, adds = kernels_of(lathe, folder / f"{WITH_EXPERTS}.gguf", folder / "adds", "--tokens", "200", sums="atomic-all")
+            adding = sum("atomic_fetch_add_explicit" in text for text in adds.values())
+            report.check("atomic adds", "" if adding else "no kernel adds to memory that tiles share")
+            report.check(f"{len(every)} kernels parsed", parse(compiler, prelude, every | adds, folder)[:2000])
             # A pointer into the wrong memory must be seen, or the header declares too little.
             wrong = {kernel: text.replace("device u8 *)p0", "threadgroup u8 *)p0") for kernel, text in one.items()}
             report.check("a wrong text refused", "" if parse(compiler, prelude, wrong, folder) else "clang found nothing wrong with it")
