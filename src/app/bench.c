@@ -190,7 +190,9 @@ bool command_bench(const Options *o, Error *err) {
     Bench bench = {.loaded = &loaded, .repeat = repeat, .rounds = n * repeat * ((prompt > 0) + (generated > 0)),
                    .takes_turns = option_given(o, OPTION_turns)};
     LoadOptions load = load_options(o, deepest + longest + 1);
+    load.generates = true;
     TRY(loaded_open(&loaded, o->arena, &load, err));
+    loaded_print_sums(&loaded);
     bool ok = bench_run(&bench, rows, n, longest > deepest ? longest : deepest, o, err);
     progress_end(&bench.progress);
     loaded_close(&loaded);

@@ -33,6 +33,7 @@ LoadOptions load_options(const Options *o, int64_t least_context) {
         .target = option_text(o, OPTION_target),
         .threads = (int)option_int(o, OPTION_threads),
         .gpu_layers = (int)option_int(o, OPTION_gpu_layers),
+        .deterministic = option_given(o, OPTION_deterministic),
         .model_options = {
             .exact = option_given(o, OPTION_exact),
             .context = context ? context : least_context,
@@ -95,6 +96,7 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
     options.first_blocks = o->gpu_layers;
     bool ok = engines_open(l, o, threads, err);
     options.rest = l->rest;
+    if (ok && o->deterministic) engine_keep_order(l->engine);
     ok = ok && model_load(&l->model, &l->gguf, l->engine, &options, err);
     progress_end(&progress);
     if (!ok) {
@@ -102,6 +104,10 @@ bool loaded_open(Loaded *l, Arena *arena, const LoadOptions *o, Error *err) {
         return false;
     }
     l->load_s = (double)(time_us() - begin) / 1e6 - engine_compile_seconds(l->engine);
+    if (o->generates && !model_measure_sums(l->model, &l->sums, err)) {
+        loaded_close(l);
+        return false;
+    }
     return true;
 }
 
@@ -114,11 +120,19 @@ double loaded_read_gb_s(const Loaded *l, double tok_s, double depth) {
     return tok_s * ((double)model_bytes_per_token(l->model) + (double)model_cache_bytes_per_token(l->model) * depth) / 1e9;
 }
 
+void loaded_print_sums(const Loaded *l) {
+    const uint64_t *us = l->sums.us;
+    if (us[SUMS_ORDERED] == 0) return;
+    fprintf(stderr, "[sums of few long steps: %s; a token takes %.3f ms with ordered ones, %.3f with parts, %.3f with atomic adds]\n",
+            sum_form_names[l->sums.chosen], (double)us[SUMS_ORDERED] / 1e3, (double)us[SUMS_PARTS] / 1e3, (double)us[SUMS_ATOMIC] / 1e3);
+}
+
 void loaded_print(const Loaded *l) {
     int threads = engine_threads(l->rest ? l->rest : l->engine);
     fprintf(stderr, "[%s: %s, context %lld tokens, cache %lld bytes a token, %d thread%s]\n", l->path,
             model_config(l->model)->architecture, (long long)model_context(l->model),
             (long long)model_cache_bytes_per_token(l->model), threads, threads == 1 ? "" : "s");
+    loaded_print_sums(l);
     if (engine_device(l->engine)->runs_nothing)
         fputs("[the null device compiles and computes nothing: what follows is no answer]\n", stderr);
 }

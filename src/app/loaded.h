@@ -17,6 +17,8 @@ typedef struct LoadOptions {
     const char *device, *target;      // NULL: the defaults
     int threads;                      // 0: LATHE_THREADS, else all CPUs
     int gpu_layers;                   // so many first blocks on the device, the rest on the CPU; −1: all
+    bool deterministic;               // the same bits in each run, also on GPUs
+    bool generates;                   // the form of sums that decides how fast is measured first, where there is a choice
     ModelOptions model_options;
 } LoadOptions;
 
@@ -26,6 +28,7 @@ typedef struct Loaded {
     Engine *engine;
     Engine *rest;                     // NULL, or the CPU that takes the last blocks
     Model *model;
+    SumTimes sums;
     double load_s;                    // opening and loading, without compiling
 } Loaded;
 
@@ -45,7 +48,8 @@ void loaded_close(Loaded *loaded);
 double loaded_roof_gb_s(const Loaded *loaded);
 // 10⁹ bytes a second that generation at this rate and depth reads: the weights of a token and its cache.
 double loaded_read_gb_s(const Loaded *loaded, double tok_s, double depth);
-void loaded_print(const Loaded *loaded);        // one line about it on standard error
+void loaded_print(const Loaded *loaded);        // one line about it on standard error, and those of loaded_print_sums
+void loaded_print_sums(const Loaded *loaded);   // the form of sums and how it was chosen; nothing where nothing was measured
 // Only the file, with --override-kv applied. word: what was written as MODEL, or NULL.
 bool loaded_open_file(Gguf *gguf, const Options *options, const char *word, const char **path, Error *err) MUST_CHECK;
 // The words of text, separated by white space or commas, as whole numbers of at least 0. what is named in errors.

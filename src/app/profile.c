@@ -226,8 +226,10 @@ bool command_profile(const Options *o, Error *err) {
     int64_t piece = option_int(o, OPTION_piece);
     if (piece && option_int(o, OPTION_rows) > 1) return fail(err, LATHE_BAD_REQUEST, "--piece is rows of one sequence, --rows is one row of each of several: choose one");
     LoadOptions load = load_options(o, depths[0] + (piece ? piece : WARM_TOKENS + 1));
+    load.generates = true;
     load.model_options.slots = (int)option_int(o, OPTION_rows);
     TRY(loaded_open(&loaded, o->arena, &load, err));
+    loaded_print_sums(&loaded);
     bool ok = profile_run(&loaded, depths[0], o, err);
     loaded_close(&loaded);
     return ok;

@@ -105,6 +105,7 @@ bool command_run(const Options *o, Error *err) {
     bool has_prompt = option_given(o, OPTION_prompt), chats = !has_prompt && is_terminal(STDIN_FD);
     Text prompt = prompt_from(o, OPTION_prompt);
     LoadOptions load = load_options(o, 0);
+    load.generates = true;
     Loaded loaded;
     if (!has_prompt && !chats) TRY(pipe_read(o->arena, &prompt, err));
     TRY(loaded_open(&loaded, o->arena, &load, err));

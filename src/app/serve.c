@@ -131,6 +131,7 @@ static bool server_open(Server *server, const Options *o, Error *err) {
     SchedulerOptions options = {.most_queued = (int)option_int(o, OPTION_queue), .sampling = sampling_from(o),
                                 .finds_text = option_given(o, OPTION_cache_text)};
     LoadOptions load = load_options(o, 0);
+    load.generates = true;
     load.model_options.slots = (int)option_int(o, OPTION_slots);
     TRY(loaded_open(&server->loaded, o->arena, &load, err));
     server->name = name_of(o->arena, &server->loaded);

@@ -65,6 +65,10 @@ bool model_prepare_draws(Model *model, const SamplingOptions *options, Error *er
 void model_avoid_compiling(Model *model, bool avoids);
 // How many of n rows one step should take now: n, or fewer where only that is compiled.
 int model_rows_now(const Model *model, int n, bool want_logits);
+// Chooses, of each part whose target has a choice, the form of sums of few long steps in which one token takes least time, from
+// steps of one row of no sequence: for all steps compiled later. Before any other thread uses the model.
+typedef struct SumTimes { SumForm chosen; uint64_t us[SUM_FORMS]; } SumTimes;   // of the last part with a choice; 0 µs: not measured
+bool model_measure_sums(Model *model, SumTimes *times, Error *err) MUST_CHECK;
 // Copies row r of the logits buffer.
 void model_logits(Model *model, int row, float *out);
 // Draws a token from row r of the logits buffer, with the counts and the mask of slot. draw: number of the draw in
