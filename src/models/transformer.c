@@ -80,17 +80,17 @@ static Tensor latent_attention(Build *b, Input x, int block) {
     const BlockWeights *w = &b->plan->weights.blocks[block];
     int64_t n = b->n, width = c->kv_lora + c->rope_dim;
     KvView view = kv_view(&b->rows, config_block_window(c, block));
-    Tensor q = w->q_a.type ? linear(b, normed(b, linear(b, x, &w->q_a), &w->q_a_norm), &w->q_b)
-                           : linear(b, x, &w->q);
-    q = tensor_reshape(q, dims(n, c->heads, c->key_dim));
-    Input own_q = input_of(tensor_slice(q, 2, 0, c->nope_dim));
-    Tensor plain = layers_heads(&b->layers, own_q, &w->k_b); // [n, heads, kv_lora]
-    Tensor turned = turn(b, tensor_slice(q, 2, c->nope_dim, c->key_dim),
-                         block); // [n, heads, rope_dim]
-    q = tensor_mul_const(tensor_concat(plain, turned, 2), c->score_scale);
-    Tensor kv = linear(b, x, &w->kv_a); // [n, width]
-    Tensor latent = norm(b, tensor_slice(kv, 1, 0, c->kv_lora), &w->kv_a_norm);
-    Tensor k_turned = turn(b, tensor_unsqueeze(tensor_slice(kv, 1, c->kv_lora, width), 1), block);
+    Input q_in = w->q_a.type ? normed(b, linear(b, x, &w->q_a), &w->q_a_norm) : x;
+    const Weight *q_rows = w->q_a.type ? &w->q_b : &w->q;
+    Tensor q_plain = layers_linear_part(&b->layers, q_in, q_rows, c->heads, 0, c->nope_dim);
+    Tensor q_turned = layers_linear_part(&b->layers, q_in, q_rows, c->heads, c->nope_dim, c->key_dim);
+    Tensor plain = layers_heads(&b->layers, input_of(q_plain), &w->k_b); // [n, heads, kv_lora]
+    Tensor turned = turn(b, q_turned, block);                           // [n, heads, rope_dim]
+    Tensor q = tensor_mul_const(tensor_concat(plain, turned, 2), c->score_scale);
+    Tensor kv_plain = layers_linear_part(&b->layers, x, &w->kv_a, 1, 0, c->kv_lora); // [n, 1, kv_lora]
+    Tensor kv_turned = layers_linear_part(&b->layers, x, &w->kv_a, 1, c->kv_lora, width);
+    Tensor latent = norm(b, tensor_reshape(kv_plain, dims(n, c->kv_lora)), &w->kv_a_norm);
+    Tensor k_turned = turn(b, kv_turned, block);
     Tensor own = tensor_concat(latent, tensor_reshape(k_turned, dims(n, c->rope_dim)), 1);
     Tensor keys = through_cache(b, &b->plan->keys[block], config_keys(c), own, &view, 1); // [n, pages, KV_PAGE, 1, width]
     Tensor values = tensor_slice(keys, 4, 0, c->kv_lora);

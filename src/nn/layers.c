@@ -146,6 +146,16 @@ Tensor layers_linear(const Layers *l, Input in, const Weight *w) {
     return product(l, meaning_of(l, w, weight_blocks(l, w, 3)), in, w->type);
 }
 
+Tensor layers_linear_part(const Layers *l, Input in, const Weight *w, int64_t heads, int64_t first, int64_t end) {
+    Blocks b = weight_blocks(l, w, 3);
+    for (int i = 0; i < b.n; i++) {
+        Dims d = tensor_dims(b.field[i]);
+        Tensor by_head = tensor_reshape(b.field[i], dims(heads, w->rows / heads, d.at[1], d.at[2]));
+        b.field[i] = tensor_slice(by_head, 1, first, end);
+    }
+    return product(l, meaning_of(l, w, b), input_unsqueeze(in, 1), w->type);
+}
+
 Tensor layers_heads(const Layers *l, Input in, const Weight *w) {
     return product(l, meaning_of(l, w, weight_blocks(l, w, 4)), in, w->type);
 }

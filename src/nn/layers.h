@@ -43,6 +43,8 @@ Input input_rows(Input in, Tensor rows);                                      //
 Tensor layers_vector(const Layers *l, const Weight *w);                       // f32 [cols]
 Tensor layers_embedding(const Layers *l, const Weight *w, Tensor ids);        // i32 [m] → f32 [m, cols]
 Tensor layers_linear(const Layers *l, Input in, const Weight *w);             // [m, k] → [m, rows]
+// Of the weight's rows, heads · h of them, those from first to end of each head's h: [m, k] → [m, heads, end − first].
+Tensor layers_linear_part(const Layers *l, Input in, const Weight *w, int64_t heads, int64_t first, int64_t end);
 // A matrix a head: [m, count, k] → [m, count, rows].
 Tensor layers_heads(const Layers *l, Input in, const Weight *w);
 // The matrices that ids i32 [m, n] (0 ≤ id < count) choose: [m, n or 1, k] → [m, n, rows].

@@ -10,7 +10,7 @@
 #include "schedule/fuse.h"
 #include "schedule/recompute.h"
 
-enum { MAX_MEMBERS = 12, MAX_LOOPS = 60 };   // loops: linearize keeps their sets as bits
+enum { MAX_MEMBERS = 12, MAX_LOOPS = 60, MAX_BACK = 8 };   // loops: linearize keeps their sets as bits; back: groups looked at
 static const double FAR_WORK = 4;                    // what an element costs that leaves the near cache before it is read
 static const double SYNC_WORK = 100000, WIDTH = 8;   // what a barrier costs in operations; workers counted on
 
@@ -303,6 +303,16 @@ static bool join_group(Fuser *f, Group *g, const Reader *r) {
     return true;
 }
 
+// Whether a later group depends on it.
+static bool is_waited_for(const Fuser *f, size_t at) {
+    for (size_t k = at + 1; k < f->groups.len; k++)
+        for (size_t i = 0; i < f->groups.at[k].members.len; i++) {
+            const Member *m = &f->groups.at[k].members.at[i];
+            if (depends_on(&m->reads, m->buffer, &f->groups.at[at])) return true;
+        }
+    return false;
+}
+
 static bool try_join(Fuser *f, UOp *store) {
     Reader r = {.store = store, .reads = find_reads(f, store), .written = uop_buffer_of(store->src[0])->arg[0],
                 .work = store_work(store), .alone = 1, .loops = count_loops(f, store)};
@@ -310,8 +320,18 @@ static bool try_join(Fuser *f, UOp *store) {
     // The last group that the store depends on, and those behind it, which then share nothing but the barrier.
     size_t at = f->groups.len;
     while (at > 0 && !depends_on(&r.reads, r.written, &f->groups.at[at - 1])) at--;
-    if (at > 0 && join_group(f, &f->groups.at[at - 1], &r)) return true;
+    size_t last = at;
+    if (last > 0 && join_group(f, &f->groups.at[last - 1], &r)) return true;
     for (; at < f->groups.len; at++) if (join_group(f, &f->groups.at[at], &r)) return true;
+    // One before it that nothing has waited for yet can as well come now.
+    for (size_t back = 2; back <= MAX_BACK && back <= last; back++) {
+        size_t g = last - back;
+        if (!depends_on(&r.reads, r.written, &f->groups.at[g]) || is_waited_for(f, g) || !join_group(f, &f->groups.at[g], &r)) continue;
+        Group joined = f->groups.at[g];
+        for (size_t k = g + 1; k < f->groups.len; k++) f->groups.at[k - 1] = f->groups.at[k];
+        f->groups.at[f->groups.len - 1] = joined;
+        return true;
+    }
     return false;
 }
 

@@ -28,9 +28,11 @@ static int place(Arena *arena, Map *uses, const Kernel *kernel, int *loops) {
         UOp *u = order.at[k];
         *loops += u->op == OP_RANGE;
         if (u->op != OP_LOAD && !uop_is_store(u)) continue;
-        Use *use = use_of(arena, uses, uop_buffer_of(u->src[0])->arg[0]);
+        int64_t id = uop_buffer_of(u->src[0])->arg[0];
+        Use *use = use_of(arena, uses, id);
         vec_push(arena, &touched, ((Touched){use, uop_is_store(u)}));
-        if (use->written > level) level = use->written;
+        bool is_part = u->op == OP_STORE && id >= FIRST_TEMP_ID;   // several that write a temporary write parts of it that do not overlap
+        if (!is_part && use->written > level) level = use->written;
         if (uop_is_store(u) && use->read > level) level = use->read;
     }
     for (size_t i = 0; i < touched.len; i++) {
