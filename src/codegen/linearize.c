@@ -318,7 +318,8 @@ UOpList linearize(Arena *arena, UOp *sink) {
     if (tile) {
         UOpMap seen;
         uop_map_init(&seen, arena);
-        emit_invariants(&l, sink, tile, &seen, true);
+        for (int i = 0; i < sink->n_src && sink->src[i]->op != OP_LAST_TILE; i++)   // what only the last tile needs comes behind it
+            emit_invariants(&l, sink->src[i], tile, &seen, true);
         emit(&l, tile);
     }
     emit(&l, sink);

@@ -335,17 +335,23 @@ UOp *spread_threads(UOp *sink, const Target *target) {
     touched_init(&x, &touched);
     for (int i = 0; i < sink->n_src; i++) {
         UOpList order = uop_toposort_value(x.arena, sink->src[i]);
-        if (conflicts(&touched, &order)) {
+        bool is_last = sink->src[i]->op == OP_LAST_TILE;   // a barrier, too
+        if (is_last || conflicts(&touched, &order)) {
             UOp **waits = arena_new(x.arena, (size_t)(n + 1) * sizeof *waits);
             int count = 0;
+            if (is_last) waits[count++] = sink->src[i]->src[0];
             if (barrier) waits[count++] = barrier;
             for (int k = since; k < n; k++) waits[count++] = out[k];
-            barrier = uop_new(x.graph, OP_BARRIER, DT_VOID, 1, waits, count, NULL, 0);
+            barrier = uop_new(x.graph, is_last ? OP_LAST_TILE : OP_BARRIER, DT_VOID, 1, waits, count, sink->src[i]->arg, is_last);
             out[n++] = barrier, since = n;
             touched_init(&x, &touched);
         }
-        touch(&touched, &order);
         for (int k = 0; k < n_old; k++) now[k] = barrier ? barrier : now[k];
+        if (is_last) {
+            old[n_old] = sink->src[i], now[n_old++] = barrier;
+            continue;
+        }
+        touch(&touched, &order);
         UOp *store = n_old ? uop_substitute(sink->src[i], old, now, n_old) : sink->src[i];
         out[n] = spread_store(&x, store);
         old[n_old] = sink->src[i], now[n_old++] = out[n++];

@@ -224,7 +224,7 @@ static UOp *after_pieces(Splitter *s, UOp *value, UOp *after) {
     UOpList deps = {0};
     for (int i = 1; i < after->n_src; i++) {
         UOp *dep = after->src[i];
-        if (uop_is_store(dep) || dep->op == OP_END || dep->op == OP_BARRIER) {
+        if (uop_is_store(dep) || dep->op == OP_END || dep->op == OP_BARRIER || dep->op == OP_LAST_TILE) {
             UOpList *list = statements(s, dep);
             for (size_t k = 0; k < list->len; k++) push(s, &deps, list->at[k]);
         } else push(s, &deps, piece(s, dep, 0, 1));
@@ -558,13 +558,15 @@ static UOpList *statements(Splitter *s, UOp *u) {
     if (known) return known;
     UOpList *out = arena_new(s->arena, sizeof *out), inner = {0};
     int n_stores = u->op == OP_END ? (int)u->arg[0] : 1, first_range = u->op == OP_END ? n_stores : 2;
-    if (u->op == OP_BARRIER) n_stores = first_range = u->n_src;
+    int first = u->op == OP_LAST_TILE;   // behind its cell
+    if (u->op == OP_BARRIER || u->op == OP_LAST_TILE) n_stores = first_range = u->n_src;
+    if (first) push(s, &inner, offset_index(s, u->src[0], 0));
     if (uop_is_store(u)) store_pieces(s, u, &inner);
-    else for (int i = 0; i < n_stores; i++) {
+    else for (int i = first; i < n_stores; i++) {
         UOpList *sub = statements(s, u->src[i]);
         for (size_t k = 0; k < sub->len; k++) push(s, &inner, sub->at[k]);
     }
-    if (u->op == OP_BARRIER) push(s, out, uop_new(s->graph, OP_BARRIER, DT_VOID, 1, inner.at, (int)inner.len, NULL, 0));
+    if (u->op == OP_BARRIER || first) push(s, out, uop_new(s->graph, (Op)u->op, DT_VOID, 1, inner.at, (int)inner.len, u->arg, u->n_arg));
     else if (first_range == u->n_src) *out = inner;
     else {
         int64_t count = (int64_t)inner.len;

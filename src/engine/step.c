@@ -88,6 +88,7 @@ static int64_t place_temps(Builder *b, Arena *arena, int64_t *offset) {
         bool unused = last[i] < 0 || b->schedule.temps.at[i].is_output;
         nbytes[i] = unused ? 0 : bytes_of(b, FIRST_TEMP_ID + i);
         if (unused) first[i] = 1, last[i] = 0;
+        else if (b->schedule.temps.at[i].stays_zero) first[i] = 0, last[i] = INT32_MAX;   // as the block is when it is made
     }
     return memory_plan(arena, nbytes, first, last, n, offset);
 }

@@ -96,7 +96,7 @@ static void learn_from_node(EGraph *e, uint32_t node) {
 // Nodes whose identity matters, not only their value: loops, memory and its order.
 static bool stays_as_it_is(const UOp *u) {
     return u->n_src == 0 || u->op == OP_RANGE || u->op == OP_AFTER || u->op == OP_BARRIER ||
-           u->op == OP_END;
+           u->op == OP_LAST_TILE || u->op == OP_END;
 }
 
 static void key_of(EGraph *e, const ENode *n, Arena *arena, int64_t **key, size_t *nbytes) {

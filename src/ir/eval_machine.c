@@ -143,6 +143,18 @@ static void *cell(const Machine *m, const Instruction *in, int64_t index, size_t
     return c->numbers ? (void *)(c->numbers + index) : (void *)(c->bytes + at);
 }
 
+// Tiles run one after the other: the count is enough.
+bool run_last_tile(Machine *m, const Instruction *in) {
+    uint8_t *at = cell(m, in, in->operands.at[0]->i, in->width);
+    if (!at) return false;
+    Number n = number_load(DT_I32, at);
+    bool is_last = ++n.i == in->arg[0];
+    if (is_last) n.i = 0;
+    number_store(DT_I32, at, n);
+    if (!is_last) m->at = m->n_code;
+    return true;
+}
+
 bool run_load_one(Machine *m, const Instruction *in) {
     const uint8_t *from = cell(m, in, in->operands.at[0]->i, in->width);
     if (!from)

@@ -64,5 +64,6 @@ bool run_load(Machine *m, const Instruction *in);       // operands: index, vali
 bool run_store(Machine *m, const Instruction *in);      // operands: index, value
 bool run_add(Machine *m, const Instruction *in);        // the same: one cell grows
 bool run_load_one(Machine *m, const Instruction *in);   // one lane, always valid
+bool run_last_tile(Machine *m, const Instruction *in);  // operands: index; arg: tiles that come to it
 bool run_store_one(Machine *m, const Instruction *in);  // one lane
 enum { HFOLD_MAX = 256 };

@@ -244,6 +244,10 @@ static bool make_node(Maker *k, UOp *u) {
     case OP_DEFINE_REG: case OP_DEFINE_ARRAY: case OP_DEFINE_LOCAL: return make_define(k, u, in);
     case OP_LOAD: return make_load(k, u, in);
     case OP_STORE: case OP_ATOMIC_ADD: return make_store(k, u, in);
+    case OP_LAST_TILE:
+        in->act = run_last_tile;
+        in->width = (uint32_t)dtype_bytes(DT_I32);
+        return find_cells(k, u, in, DT_I32);
     default: return make_elementwise(k, u, in);
     }
 }

@@ -20,6 +20,7 @@ typedef struct TileWishes {
     int64_t multiple;          // of steps that a tile keeps, where that leaves tiles enough: threads share them evenly
     double width;              // tiles that run at the same time
     double sync_work;          // what starting a kernel costs, in operations of one tile
+    bool has_tails;            // a tile can tell that it is the last one to end (LAST_TILE)
 } TileWishes;
 
 typedef struct Target {

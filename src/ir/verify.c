@@ -128,6 +128,7 @@ const char *verify_form(Op op, DType dtype, UOp *const *src, int n_src, const in
     case OP_LOOKUP: return dtype_is_int(src[1]->dtype) ? NULL : "the index is no integer";
     case OP_INDEX: return index_problem(src);
     case OP_LOAD: case OP_STORE: case OP_ATOMIC_ADD: return access_problem(op, dtype, src, n_src);
+    case OP_LAST_TILE: return src[0]->op != OP_INDEX || src[0]->dtype != DT_I32 ? "counts in something that is no i32" : arg[0] < 1 ? "waits for no tile" : NULL;
     case OP_END: {
         // In a graph: n stores, then the ranges of their nest, arg = n. In a program: one range.
         int64_t n = n_arg ? arg[0] : 0;
@@ -210,7 +211,7 @@ static bool ids_ok(const UOpList *order, GraphStage stage, Error *err) {
 static bool statements_ok(Arena *arena, UOp *root, GraphStage stage, Error *err) {
     for (int i = 0; i < root->n_src; i++) {
         bool is_nest = root->src[i]->op == OP_END && stage >= STAGE_VECTOR;
-        if (!uop_is_store(root->src[i]) && root->src[i]->op != OP_BARRIER && !is_nest) return verify_wrong(err, stage, root->src[i], "is no statement");
+        if (!uop_is_store(root->src[i]) && root->src[i]->op != OP_BARRIER && root->src[i]->op != OP_LAST_TILE && !is_nest) return verify_wrong(err, stage, root->src[i], "is no statement");
     }
     UOpList free_ranges = uop_free_ranges(arena, root);
     for (size_t i = 0; i < free_ranges.len; i++)

@@ -130,7 +130,7 @@ static void note_stores(UOpMap *stored, UOp *statement, UOp *u) {
 
 static bool stands_behind(const UOp *dep, const UOp *statement) {
     bool behind = dep == statement;
-    for (int i = 0; dep->op == OP_BARRIER && i < dep->n_src && !behind; i++) behind = stands_behind(dep->src[i], statement);
+    for (int i = 0; (dep->op == OP_BARRIER || dep->op == OP_LAST_TILE) && i < dep->n_src && !behind; i++) behind = stands_behind(dep->src[i], statement);
     return behind;
 }
 
@@ -183,7 +183,7 @@ bool verify_loads(Arena *arena, UOp *sink, GraphStage stage, Error *err) {
     if (!adds_ok(arena, sink, stage, err)) return false;
     uop_map_init(&stored, arena);
     for (int i = 0; i < sink->n_src; i++) {
-        if (sink->src[i]->op == OP_BARRIER) continue;
+        if (sink->src[i]->op == OP_BARRIER || sink->src[i]->op == OP_LAST_TILE) continue;
         uop_map_init(&own, arena);
         note_stores(&own, sink->src[i], sink->src[i]);
         if (!statement_ok(arena, sink->src[i], &stored, &own, stage, err)) return false;

@@ -20,7 +20,7 @@ static bool is_open(const LoopStack *open, size_t serial) {
 
 // What an AFTER waits for: a store, or the stores of a nest of loops.
 static bool stands_before(const UOpMap *places, const UOp *dep) {
-    if (uop_is_store(dep) || dep->op == OP_BARRIER) return uop_map_get(places, dep) != NULL;
+    if (uop_is_store(dep) || dep->op == OP_BARRIER || dep->op == OP_LAST_TILE) return uop_map_get(places, dep) != NULL;
     for (int i = 0; dep->op == OP_END && dep->n_arg && i < dep->arg[0]; i++)
         if (!stands_before(places, dep->src[i])) return false;
     return true;

@@ -610,12 +610,12 @@ bool model_prepare_draws(Model *m, const SamplingOptions *options, Error *err) {
     return step_get(m, &wish, true, &step, err);
 }
 
-static bool result_take(Model *m, int row, DrawResult result, int32_t *token, Error *err) {
-    if (result.status == SAMPLING_NOT_FINITE) return fail_not_finite(m, row + 1, err);
-    if (result.status != SAMPLING_OK)
+static bool result_take(Model *m, int row, const DrawResult *result, int32_t *token, Error *err) {
+    if (result->status == SAMPLING_NOT_FINITE) return fail_not_finite(m, row + 1, err);
+    if (result->status != SAMPLING_OK)
         return fail(err, LATHE_BAD_REQUEST,
                     "no token is left to choose from: every logit is −∞ or forbidden");
-    *token = result.token;
+    *token = result->token;
     return true;
 }
 
@@ -633,7 +633,7 @@ bool model_sample(Model *m, int row, int slot, const SamplingOptions *options, u
     draws_write(&m->draws, &in, 1);
     TRY(step_run(step, err));
     draws_read(&m->draws, &result, 1);
-    return result_take(m, row, result, token, err);
+    return result_take(m, row, &result, token, err);
 }
 
 // Draws in an order in which those of one kind stand together.
@@ -685,7 +685,7 @@ bool model_draw(Model *m, const int32_t *tokens, const int32_t *positions, const
     draws_read(&m->draws, results, n_draws);
     for (int k = 0; k < n_draws; k++) {
         ModelDraw *d = &draws[order.at[k]];
-        if (!result_take(m, d->row, results[k], &d->token, d->error)) d->token = -1;
+        if (!result_take(m, d->row, &results[k], &d->token, d->error)) d->token = -1;
     }
     return true;
 }

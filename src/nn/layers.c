@@ -153,7 +153,7 @@ Tensor layers_linear_part(const Layers *l, Input in, const Weight *w, int64_t he
         Tensor by_head = tensor_reshape(b.field[i], dims(heads, w->rows / heads, d.at[1], d.at[2]));
         b.field[i] = tensor_slice(by_head, 1, first, end);
     }
-    return product(l, meaning_of(l, w, b), input_unsqueeze(in, 1), w->type);
+    return tensor_contiguous(product(l, meaning_of(l, w, b), input_unsqueeze(in, 1), w->type));
 }
 
 Tensor layers_heads(const Layers *l, Input in, const Weight *w) {

@@ -53,6 +53,10 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         builder_printf(&r->out, "%s a%lld[%lld] __attribute__((aligned(64)));\n", element_name(r, (DType)u->dtype), (long long)u->arg[0], (long long)u->arg[1]);
         return;
     case OP_BARRIER: indent(r); builder_cstring(&r->out, r->dialect->barrier); return;
+    case OP_LAST_TILE:
+        indent(r);
+        builder_cstring(&r->out, template_filled(r->arena, r->dialect->last_tile, "at", address_text(r, u->src[0], true), "count", arena_printf(r->arena, "%lld", (long long)u->arg[0])));
+        return;
     case OP_STORE: case OP_ATOMIC_ADD: indent(r); builder_cstring(&r->out, store_text(r, u)); return;
     case OP_PREFETCH:
         if (!r->dialect->prefetch) return;

@@ -18,6 +18,7 @@ const Dialect cuda_dialect = {
     .few_tiles = ", 1",
     .group_tile_open = "    const i32 tile = (i32)blockIdx.x;\n    {\n",
     .barrier = "__syncthreads();\n",
+    .last_tile = "if (!is_last_tile($at, $count)) return;\n",
     .thread_xor = "thread_xor<$distance, $width>(($type)$0)",
     .atomic_add = "atomicAdd((f32 *)$at, $0);\n",
     .space = "",

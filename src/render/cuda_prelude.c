@@ -68,4 +68,14 @@ const char cuda_prelude[] =
     "    }\n"
     "    return from_words<T>::make(w);\n"
     "}\n"
+    // A group comes here with its part done: whether it is the last of `count`, behind whose parts it then may look.
+    "FN bool is_last_tile(const u8 *at, u32 count) {\n"
+    "    __shared__ u32 arrived;\n"
+    "    __threadfence();\n"
+    "    __syncthreads();\n"
+    "    if (threadIdx.x == 0) arrived = atomicInc((u32 *)at, count - 1);\n"
+    "    __syncthreads();\n"
+    "    __threadfence();\n"
+    "    return arrived == count - 1;\n"
+    "}\n"
     WORDS_DIVISION;

@@ -26,6 +26,7 @@ typedef struct Dialect {
     const char *group_open, *group_tile_open;
     const char *few_tiles;                   // $few of group_open where a kernel has few tiles
     const char *barrier;                     // a line
+    const char *last_tile;                   // ends the kernel for all but the last of $count groups that come to the cell $at; NULL: there is none
     const char *thread_xor;                  // $0 of the thread $distance away, of $width neighbours; $type
     const char *no_tile;                     // a line of kernels that have one tile only
     // ---- memory. $at: an address of bytes. load, store: elements that may lie anywhere, or, where load_units is given,

@@ -23,14 +23,14 @@ static const char prelude[] =
     // Halves are numbers in memory only.
     "static float float_of_half(ushort x) { return vload_half(0, (const half *)&x); }\n"
     "static ushort half_of_float(float x) { ushort h; vstore_half_rte(x, 0, (half *)&h); return h; }\n"
-    "#define HALVES(n) \\\n"
-    "    static float##n float##n##_of_half(ushort##n x) { return vload_half##n(0, (const half *)&x); } \\\n"
+    "#define HALVES(n) "
+    "    static float##n float##n##_of_half(ushort##n x) { return vload_half##n(0, (const half *)&x); } "
     "    static ushort##n half_of_float##n(float##n x) { ushort##n h; vstore_half##n##_rte(x, 0, (half *)&h); return h; }\n"
     "HALVES(2) HALVES(4) HALVES(8) HALVES(16)\n"
     // Sums of four neighbours. A product of two bytes fits a short.
     "static int add_fours1(int acc, short4 p) { return acc + p.s0 + p.s1 + p.s2 + p.s3; }\n"
-    "#define ADD_FOURS(n, n2, n4) \\\n"
-    "    static int##n add_fours##n(int##n acc, short##n4 p) { \\\n"
+    "#define ADD_FOURS(n, n2, n4) "
+    "    static int##n add_fours##n(int##n acc, short##n4 p) { "
     "        int##n2 pairs = convert_int##n2(p.even) + convert_int##n2(p.odd); return acc + pairs.even + pairs.odd; }\n"
     "ADD_FOURS(2, 4, 8) ADD_FOURS(4, 8, 16)\n"
     // A float that items of all groups add to: as a word, which is exchanged where nobody was faster.
@@ -38,11 +38,20 @@ static const char prelude[] =
     "    uint seen, now = *at;\n"
     "    do { seen = now; now = atomic_cmpxchg(at, seen, as_uint(as_float(seen) + x)); } while (now != seen); }\n"
     // What another item of the group has, through local memory: all items come here together.
-    "#define THREAD_XOR(type) \\\n"
-    "    static type type##_xor(type x, int other, __local ulong *exchange) { \\\n"
-    "        __local type *at = (__local type *)exchange; \\\n"
-    "        barrier(CLK_LOCAL_MEM_FENCE); at[get_local_id(0)] = x; barrier(CLK_LOCAL_MEM_FENCE); \\\n"
+    "#define THREAD_XOR(type) "
+    "    static type type##_xor(type x, int other, __local ulong *exchange) { "
+    "        __local type *at = (__local type *)exchange; "
+    "        barrier(CLK_LOCAL_MEM_FENCE); at[get_local_id(0)] = x; barrier(CLK_LOCAL_MEM_FENCE); "
     "        return at[get_local_id(0) ^ other]; }\n"
+    // A group comes here with its part done: whether it is the last of `count`, behind whose part it then may look.
+    "static int is_last_tile(__global const uchar *at, int count, __local ulong *exchange) { "
+    "        __local int *arrived = (__local int *)exchange; "
+    "        volatile __global int *cell = (volatile __global int *)at; "
+    "        mem_fence(CLK_GLOBAL_MEM_FENCE); barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); "
+    "        if (get_local_id(0) == 0) { int n = atomic_inc(cell); if (n == count - 1) atomic_xchg(cell, 0); *arrived = n; } "
+    "        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); "
+    "        int n = *arrived; barrier(CLK_LOCAL_MEM_FENCE); mem_fence(CLK_GLOBAL_MEM_FENCE); "
+    "        return n == count - 1; }\n"
     "THREAD_XOR(char) THREAD_XOR(uchar) THREAD_XOR(short) THREAD_XOR(ushort) THREAD_XOR(int) THREAD_XOR(uint) THREAD_XOR(long)\n"
     "THREAD_XOR(ulong) THREAD_XOR(float)\n"
     "#ifdef cl_khr_fp64\n"
@@ -122,6 +131,7 @@ const Dialect opencl_dialect = {
     .group_open = "__kernel __attribute__((reqd_work_group_size($threads, 1, 1))) void $name($paramsconst int end) {\n"
                   "    __local ulong exchange[$threads];\n    const int item = (int)get_local_id(0);\n",
     .group_tile_open = "    const int tile = (int)get_group_id(0);\n    {\n",
+    .last_tile = "if (!is_last_tile($at, $count, exchange)) return;\n",
     .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n",
     .thread_xor = "$type_xor($0, $distance, exchange)",
     .no_tile = "",

@@ -43,6 +43,8 @@ bool schedule_kernels(Schedule *s, KernelList *out, Error *err) {
     TRY(check_kernels(out, "forward", err));
     *out = schedule_sections(s, *out);
     TRY(check_kernels(out, "sections", err));
+    *out = schedule_tails(s, *out);
+    TRY(check_kernels(out, "tails", err));
     schedule_interleave(s, out);
     return check_kernels(out, "interleave", err);
 }

@@ -18,8 +18,9 @@ typedef struct Item {
 } Item;
 
 // A buffer that lives only inside a step, or an output of it.
-// is_shared: tiles each make an addend of its elements, so that whoever reads it stands in a later kernel.
-typedef struct Temp { int64_t id; DType dtype; int64_t count; bool is_output, is_shared; } Temp;
+// is_shared: tiles each make an addend of its elements, so that whoever reads it stands in a later kernel. stays_zero: counters
+// of a LAST_TILE, in memory of their own.
+typedef struct Temp { int64_t id; DType dtype; int64_t count; bool is_output, is_shared, stays_zero; } Temp;
 
 enum { FIRST_TEMP_ID = 1 << 30 };   // ids below belong to the engine
 
@@ -39,7 +40,7 @@ typedef struct Schedule {
 
 // A kernel: statements that run tile by tile, in order within a tile.
 typedef struct Kernel {
-    VEC(UOp *) stores;           // STORE nodes; those that read an earlier one's buffer do so through AFTER
+    VEC(UOp *) stores;           // STORE nodes, and a LAST_TILE; those that read an earlier one's buffer do so through AFTER
     VEC(UOp *) tiles;            // RANGE_GLOBAL nodes, outermost first
     double work;                 // operations of the whole kernel, estimated
 } Kernel;
@@ -70,6 +71,9 @@ void schedule_forward(Schedule *s, KernelList *kernels);
 
 // sections.c: kernels that do not wait for each other become one.
 KernelList schedule_sections(Schedule *s, KernelList kernels);
+
+// tails.c: kernels of little work become the end of the one before.
+KernelList schedule_tails(Schedule *s, KernelList kernels);
 
 // interleave.c: rows that are multiplied with the same weights lie side by side.
 void schedule_interleave(Schedule *s, KernelList *kernels);

@@ -17,6 +17,8 @@ static const char shim[] =
     "#define threadIdx (fake_hooks->thread)\n#define blockIdx (fake_hooks->block)\n"
     "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __launch_bounds__(...)\n#define __shared__ static\n"
     "static inline void __syncthreads() { unsigned own = threadIdx.x; fake_hooks->barrier(); fake_hooks->thread.x = own; }\n"
+    "static inline void __threadfence() { }\n"
+    "static inline unsigned atomicInc(unsigned *at, unsigned most) { unsigned old = *at; *at = old >= most ? 0 : old + 1; return old; }\n"
     "static inline uint32_t __shfl_xor_sync(uint32_t mask, uint32_t x, int d) {\n"
     "    unsigned own = threadIdx.x; uint32_t y = fake_hooks->exchange(mask, x, d); fake_hooks->thread.x = own; return y; }\n"
     "static inline float atomicAdd(float *at, float x) {\n"

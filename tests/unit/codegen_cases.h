@@ -244,6 +244,22 @@ static void many_tiles(Compare *c) {
 }
 
 typedef struct CodegenCase { const char *name; void (*run)(Compare *c); } CodegenCase;
+// Little work behind much: ranks of scores; sums of a group's parts. Where tiles know that they are the last, these are ends of
+// the kernels before them, which must find their counters at zero each time.
+static void tails(Compare *c) {
+    enum { COLS = 2048, SCORES = 64, PARTS = 16, GROUPS = 20, INNER = 8, WIDE = 1024, RUNS = 2 };
+    Tensor w = compare_buffer(c, DT_F32, 0, 0, dims(SCORES, COLS)), x = compare_buffer(c, DT_F32, 0, 0, dims(COLS));
+    Tensor score = tensor_contiguous(tensor_sum(tensor_mul(w, x), -1)), rank = tensor_contiguous(tensor_rank(score));
+    Tensor nth = tensor_equal(tensor_unsqueeze(rank, 0), tensor_reshape(tensor_iota(c->graph, 4), dims(4, 1)));
+    Tensor ids = tensor_max(tensor_where(nth, tensor_iota(c->graph, SCORES), tensor_const(c->graph, DT_I32, 0)), -1);
+    compare_runs(c, "best of scores", ids, 0, RUNS);
+    Tensor k = compare_buffer(c, DT_F32, 0, 0, dims(PARTS, 1, INNER, WIDE)), q = compare_buffer(c, DT_F32, 0, 0, dims(GROUPS, 1, WIDE));
+    Tensor share = tensor_contiguous(tensor_unary(OP_EXP, tensor_mul_const(tensor_sum(tensor_mul(k, q), -1), 0.01)));     // [parts, groups, inner]
+    Tensor part = tensor_contiguous(tensor_reduce(MONOID_SUM, 1, tensor_mul(tensor_unsqueeze(share, -1), k), dims(2)));   // [parts, groups, wide]
+    Tensor total = tensor_contiguous(tensor_sum(tensor_sum(share, -1), 0));
+    compare_runs(c, "sums of parts", tensor_contiguous(tensor_div(tensor_sum(part, 0), tensor_unsqueeze(total, -1))), 1e-5, RUNS);
+}
+
 static const CodegenCase codegen_cases[] = {
     {"elementwise", elementwise},
     {"reductions", reductions},
@@ -258,6 +274,7 @@ static const CodegenCase codegen_cases[] = {
     {"gathers", gathers},
     {"blocks", blocks},
     {"many_tiles", many_tiles},
+    {"tails", tails},
 };
 enum { N_CODEGEN_CASES = sizeof codegen_cases / sizeof *codegen_cases };
 

@@ -62,14 +62,14 @@ static inline Tensor compare_buffer(Compare *c, DType dtype, int64_t lo, int64_t
 static inline void *compare_address(void *context, int64_t id) { return ((Compare *)context)->host[id]; }
 
 // tolerance: relative to the largest magnitude of the result (floats); integers must be equal.
-static inline void compare_run(Compare *c, const char *what, Tensor y, double tolerance) {
+static inline void compare_runs(Compare *c, const char *what, Tensor y, double tolerance, int runs) {
     Error err;
     Step *step;
     EvalTensor want;
     Tensor outputs[1] = {y};
     if (uop_is_poison(y)) compare_fail("%s: %s", what, y->message);
     if (!engine_compile(c->engine, outputs, 1, &step, &err)) compare_fail("%s: %s", what, err.text);
-    if (!step_run(step, &err)) compare_fail("%s: %s", what, err.text);
+    for (int i = 0; i < runs; i++) if (!step_run(step, &err)) compare_fail("%s: %s", what, err.text);
     EvalBuffers buffers = {compare_address, c};
     if (!eval_graph(c->arena, y, &buffers, &want, &err)) compare_fail("%s: eval: %s", what, err.text);
     char *got = malloc(step_output_bytes(step, 0) + 64);
@@ -87,3 +87,5 @@ static inline void compare_run(Compare *c, const char *what, Tensor y, double to
     free(got);
     step_destroy(step);
 }
+
+static inline void compare_run(Compare *c, const char *what, Tensor y, double tolerance) { compare_runs(c, what, y, tolerance, 1); }

@@ -11,7 +11,7 @@
 
 enum { WIDTH = 256, ROWS = 512 };
 
-typedef struct Plan { Arena *arena; Graph *g; Schedule schedule; KernelList kernels; Error err; } Plan;
+typedef struct Plan { Arena *arena; Graph *g; Schedule schedule; TileWishes wishes; KernelList kernels; Error err; } Plan;   // wishes: zeros, a CPU's
 
 static Plan plan_new(void) {
     Plan p = {.arena = arena_create()};
@@ -21,6 +21,7 @@ static Plan plan_new(void) {
 
 static void plan_make(Plan *p, Tensor *outputs, int n) {
     if (!schedule_build(&p->schedule, p->arena, outputs, n, &p->err)) fail_msg("%s", p->err.text);
+    p->schedule.wishes = p->wishes;
     if (!schedule_kernels(&p->schedule, &p->kernels, &p->err)) fail_msg("%s", p->err.text);
 }
 
@@ -144,6 +145,68 @@ static void test_independent_kernels_are_one(void **state) {
     arena_destroy(p.arena);
 }
 
+static TileWishes card(void) {   // of a device whose tiles can tell that they are the last
+    return (TileWishes){.work = 65536, .most = 4096, .enough = 1024, .few = 1024, .multiple = 16, .width = 66, .sync_work = 450000, .has_tails = true};
+}
+
+// The LAST_TILE of a kernel, or NULL.
+static UOp *last_tile_of(const Kernel *k) {
+    for (size_t i = 0; i < k->stores.len; i++) if (k->stores.at[i]->op == OP_LAST_TILE) return k->stores.at[i];
+    return NULL;
+}
+
+// Ranks of scores are little work behind a product: its last tile makes them. Counters are a temporary that keeps its place.
+static void test_little_work_is_a_tail(void **state) {
+    (void)state;
+    for (int has = 0; has < 2; has++) {
+        Plan p = plan_new();
+        p.wishes = card();
+        p.wishes.has_tails = has;
+        Tensor score = tensor_contiguous(product(&p, 1, tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(2048)), 64));
+        plan_make(&p, (Tensor[]){tensor_contiguous(tensor_rank(score))}, 1);
+        assert_int_equal(p.kernels.len, has ? 1 : 2);
+        UOp *last = last_tile_of(&p.kernels.at[0]);
+        assert_int_equal(last != NULL, has);
+        if (last) {
+            int64_t tiles = 1;
+            for (size_t t = 0; t < p.kernels.at[0].tiles.len; t++) tiles *= range_size(p.kernels.at[0].tiles.at[t]);
+            assert_int_equal(last->arg[0], tiles);
+            const Temp *counter = schedule_temp_find(&p.schedule, uop_buffer_of(last->src[0])->arg[0]);
+            assert_true(counter->stays_zero && counter->count == 1);
+        }
+        nothing_is_stored_in_vain(&p);
+        arena_destroy(p.arena);
+    }
+}
+
+// Sums of a group's parts follow the tiles of the group alone; of more tiles than run at a few times, each would wait in vain.
+static void test_tails_of_groups(void **state) {
+    (void)state;
+    enum { GROUPS = 20, WIDE = 1024, INNER = 64, FEW = 16, MANY = 64 };
+    for (int parts = FEW; parts <= MANY; parts += MANY - FEW) {
+        Plan p = plan_new();
+        p.wishes = card();
+        Tensor k = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(parts, 1, INNER, WIDE)), q = tensor_buffer(p.g, 2, DT_F32, 0, 0, dims(GROUPS, 1, WIDE));
+        Tensor score = tensor_contiguous(tensor_unary(OP_EXP, tensor_sum(tensor_mul(k, q), -1)));                          // [parts, groups, inner]
+        Tensor part = tensor_contiguous(tensor_reduce(MONOID_SUM, 1, tensor_mul(tensor_unsqueeze(score, -1), k), dims(2)));   // [parts, groups, wide]
+        Tensor total = tensor_contiguous(tensor_sum(tensor_sum(score, -1), 0));                                             // [groups]
+        Tensor shares = tensor_div(tensor_sum(part, 0), tensor_unsqueeze(total, -1));
+        plan_make(&p, (Tensor[]){tensor_contiguous(tensor_unary(OP_EXP, shares))}, 1);
+        UOp *last = last_tile_of(&p.kernels.at[0]);
+        if (parts > FEW) {
+            assert_null(last);
+        } else {
+            assert_non_null(last);
+            assert_int_equal(p.kernels.len, 1);
+            int64_t tiles = 1, counters = schedule_temp_find(&p.schedule, uop_buffer_of(last->src[0])->arg[0])->count;
+            for (size_t t = 0; t < p.kernels.at[0].tiles.len; t++) tiles *= range_size(p.kernels.at[0].tiles.at[t]);
+            assert_true(counters > 1);
+            assert_int_equal(counters * last->arg[0], tiles);
+        }
+        arena_destroy(p.arena);
+    }
+}
+
 // o[r, j] = Σ_p w[r, p] Σ_k s[r, p, k] v[p, k, j], v made first and more than near caches hold, and each j work enough for a tile:
 // a tile keeps a line of neighbours all the same, so that registers can hold them.
 static void test_neighbours_stay_in_a_tile(void **state) {
@@ -241,6 +304,8 @@ int main(void) {
         cmocka_unit_test(test_stored_buffer_is_not_put_off),
         cmocka_unit_test(test_joined_value_is_split),
         cmocka_unit_test(test_independent_kernels_are_one),
+        cmocka_unit_test(test_little_work_is_a_tail),
+        cmocka_unit_test(test_tails_of_groups),
         cmocka_unit_test(test_neighbours_stay_in_a_tile),
         cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
         cmocka_unit_test(test_places_in_memory_are_there_behind_masks),
