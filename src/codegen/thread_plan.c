@@ -160,7 +160,7 @@ int64_t threads_wanted(Spread *x, UOp *sink, int64_t most) {
     double work[2] = {0, 0};
     for (int i = 0; i < sink->n_src; i++) {
         UOp *store = sink->src[i];
-        if (store->op != OP_STORE) continue;
+        if (!uop_is_store(store)) continue;
         Plan plan = plan_store(x, store, most);
         bool is_tiled = plan.tile.n > 0;
         double elements = trips_of(store->src + 2, store->n_src - 2), trips = 1;
