@@ -1,9 +1,10 @@
 // packed: fields of bits that lie across bytes, for a register of bytes at once.
 // In: cast[u8]((word >> place) & mask), where the word of a lane is made of bytes loaded side by side. Out: of each field the
-// two bytes that it lies in, picked by one shuffle of bytes, moved by one product of 16-bit numbers; even and odd lanes
-// apart, so that their results lie in the two bytes of a 16-bit lane and need no packing.
+// two bytes that it lies in, picked by one shuffle of bytes, moved by one product of 16-bit numbers: two neighbours by the
+// same one where they lie in the same two bytes, else even and odd lanes apart. Either way their results lie in the two
+// bytes of a 16-bit lane and need no packing.
 // Invariant: nothing is read that the loads together do not span.
-// Example: 3 bytes hold 8 codes of 3 bits: code 2 is (b1:b0 · 2^(8 − 6)) >> 8 & 7, code 3 is (b2:b1 · 2^(8 − 1)) >> 8 & 7.
+// Example: 3 bytes hold 8 codes of 3 bits: of x = b1:b0 · 2^(16 − 12), code 2 is x >> 10 & 7 and code 3 is x >> 13.
 #include "codegen/vectorize_private.h"
 
 enum { LANES_MAX = PACKED_LANES, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
@@ -77,6 +78,34 @@ static UOp *every_second(Splitter *s, const Word *w, const int64_t *low, const i
     return uop_new(s->graph, odd ? OP_AND : OP_SHR, DT_U16, n / 2, (UOp *[]){moved, vconst(s, DT_U16, keep, n / 2)}, 2, NULL, 0);
 }
 
+// Fields of one width, of which every second one ends at the same distance before its neighbour, both inside two bytes: one
+// shuffle and one product for both, which moves the later one to the top of the 16 bits; from there a shift takes each to its
+// byte. What lies above the earlier one there is left to the mask. NULL where fields are no such pairs.
+static UOp *pairs_at_once(Splitter *s, const Word *w, const int64_t *low, const int64_t *high, const int64_t *place,
+                          const int64_t *mask, int n) {
+    int64_t at[LANES_MAX], by[LANES_MAX / 2], down[LANES_MAX / 2], up[LANES_MAX / 2], upper[LANES_MAX / 2], distance = 0;
+    int width = 0;
+    while (mask[0] >> width) width++;
+    if (mask[0] != ((int64_t)1 << width) - 1) return NULL;
+    for (int i = 0; i < n; i++) if (mask[i] != mask[0] || (place[i] + width > 8 && high[i] != low[i] + 1)) return NULL;
+    for (int i = 0; i < n / 2; i++) {
+        int64_t first = place[2 * i], last = 8 * (low[2 * i + 1] - low[2 * i]) + place[2 * i + 1], end = last + width;
+        if (i == 0) distance = last - first;
+        if (last - first != distance || distance < 0 || distance + width > 8 || end > 16) return NULL;
+        at[2 * i] = low[2 * i], at[2 * i + 1] = low[2 * i] + (end > 8);
+        by[i] = (int64_t)1 << (16 - end);
+        down[i] = 16 - width - distance, up[i] = 8 - width, upper[i] = 0xFF00;
+    }
+    UOp *bytes = bytes_of_parts(s, w->load, at, n, w->lo, w->hi);
+    if (!bytes) return NULL;
+    UOp *words = uop_new(s->graph, OP_BITCAST, DT_U16, n / 2, &bytes, 1, NULL, 0);
+    UOp *moved = uop_new(s->graph, OP_MUL, DT_U16, n / 2, (UOp *[]){words, vconst(s, DT_U16, by, n / 2)}, 2, NULL, 0);
+    UOp *earlier = uop_new(s->graph, OP_SHR, DT_U16, n / 2, (UOp *[]){moved, vconst(s, DT_U16, down, n / 2)}, 2, NULL, 0);
+    UOp *later = uop_new(s->graph, OP_SHR, DT_U16, n / 2, (UOp *[]){moved, vconst(s, DT_U16, up, n / 2)}, 2, NULL, 0);
+    later = uop_new(s->graph, OP_AND, DT_U16, n / 2, (UOp *[]){later, vconst(s, DT_U16, upper, n / 2)}, 2, NULL, 0);
+    return uop_new(s->graph, OP_OR, DT_U16, n / 2, (UOp *[]){earlier, later}, 2, NULL, 0);
+}
+
 UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
     int64_t lane[LANES_MAX], mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
@@ -96,9 +125,12 @@ UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
         low[i] = w.at[byte][i], high[i] = spills ? w.at[byte + 1][i] : low[i];
         place[i] %= 8;
     }
-    UOp *even = every_second(s, &w, low, high, place, n, 0), *odd = even ? every_second(s, &w, low, high, place, n, 1) : NULL;
-    if (!odd) return NULL;
-    UOp *both = uop_new(s->graph, OP_OR, DT_U16, n / 2, (UOp *[]){even, odd}, 2, NULL, 0);
+    UOp *both = pairs_at_once(s, &w, low, high, place, mask, n);
+    if (!both) {
+        UOp *even = every_second(s, &w, low, high, place, n, 0), *odd = even ? every_second(s, &w, low, high, place, n, 1) : NULL;
+        if (!odd) return NULL;
+        both = uop_new(s->graph, OP_OR, DT_U16, n / 2, (UOp *[]){even, odd}, 2, NULL, 0);
+    }
     UOp *bytes = uop_new(s->graph, OP_BITCAST, DT_U8, n, &both, 1, NULL, 0);
     return uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){bytes, vconst(s, DT_U8, mask, n)}, 2, NULL, 0);
 }

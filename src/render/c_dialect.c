@@ -305,8 +305,28 @@ static bool words_joined(TextBuilder *out, const UOp *u) {
     return true;
 }
 
+// Bits that may be set in lanes of 16 bits.
+static int64_t bits_of(const UOp *u) {
+    if (u->dtype != DT_U16 || u->n_src != 2) return UINT16_MAX;
+    if (u->op == OP_OR) return bits_of(u->src[0]) | bits_of(u->src[1]);
+    Bounds by = bounds_of(u->src[1]);
+    if ((u->op != OP_AND && u->op != OP_SHR) || by.lo != by.hi || by.lo < 0 || by.lo > UINT16_MAX) return UINT16_MAX;
+    return u->op == OP_AND ? bits_of(u->src[0]) & by.lo : by.lo < 16 ? bits_of(u->src[0]) >> by.lo : 0;
+}
+
+// The x of a look-up at x & mask in a table that repeats after mask + 1: a shuffle of bytes sees the lowest 4 bits alone,
+// unless the highest one is set.
+static UOp *unmasked_index(const UOp *u) {
+    UOp *table = u->src[0], *index = u->src[1], *x = index->op == OP_AND ? index->src[0] : NULL;
+    if (!x || x->op != OP_BITCAST || x->src[0]->dtype != DT_U16 || (bits_of(x->src[0]) & 0x8080)) return NULL;
+    Bounds mask = bounds_of(index->src[1]);
+    if (mask.lo != mask.hi || table->op != OP_VCAT || table->src[0]->lanes != mask.lo + 1 || 16 % (mask.lo + 1)) return NULL;
+    for (int i = 1; i < table->n_src; i++) if (table->src[i] != table->src[0]) return NULL;
+    return x;
+}
+
 // A table of 16 bytes: one shuffle of bytes, which looks up inside 16-byte parts.
-static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t) {
+static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
     static const struct { int lanes; const char *gcc, *clang; } forms[] = {
         {16, "__builtin_ia32_pshufb128((c8x16)$0, (c8x16)$1)", NULL},
         {32, "__builtin_ia32_pshufb256((c8x32)__builtin_ia32_vbroadcastsi256((i64x2)$0), (c8x32)$1)",
@@ -315,6 +335,8 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t) {
     };
     const char *type = dtype_info[u->dtype].c_type;
     if (!target_has(t, NEED_NONE) || !t->has_byte_shuffle || u->src[0]->lanes != 16 || dtype_bytes(u->dtype) != 1) return false;
+    UOp *index = unmasked_index(u);
+    if (index) operands[1] = index;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (forms[i].lanes != u->lanes) continue;
         if (!forms[i].clang) builder_printf(out, "(%sx%d)%s", type, u->lanes, forms[i].gcc);
@@ -329,7 +351,7 @@ static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp 
     if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
     if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
     if (is_magnitude(u) && magnitude_op(out, u, target)) return true;
-    if (u->op == OP_LOOKUP) return lookup_op(out, u, target);
+    if (u->op == OP_LOOKUP) return lookup_op(out, u, target, operands);
     for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) {
         const Builtin *b = &builtins[i];
         if (b->op != u->op || b->dtype != u->dtype || b->lanes != u->lanes || b->from != u->src[0]->dtype) continue;

@@ -138,7 +138,7 @@ static void spread_bits(Compare *c) {
 
 // Fields of bits out of words that 2 to 4 bytes make, many of them across two bytes, as numbers and as places in a table.
 static void packed_fields(Compare *c) {
-    static const struct { int bytes, step, width, n; } shapes[] = {{3, 3, 3, 8}, {2, 4, 4, 4}, {3, 5, 6, 4}, {4, 7, 8, 4}, {4, 4, 3, 8}, {2, 1, 2, 8}, {3, 11, 8, 2}};
+    static const struct { int bytes, step, width, n; } shapes[] = {{3, 3, 3, 8}, {2, 4, 4, 4}, {3, 5, 6, 4}, {4, 7, 8, 4}, {4, 4, 3, 8}, {2, 1, 2, 8}, {3, 11, 8, 2}, {3, 5, 3, 4}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         int n = shapes[i].n, bits = shapes[i].width;
         Tensor bytes = tensor_cast(compare_buffer(c, DT_U8, 0, 255, dims(3, 32, shapes[i].bytes)), DT_U32), word = NULL;
