@@ -73,6 +73,22 @@ static Tensor grouped_attention(Build *b, Input x, int block) {
     return add_bias(b, y, &w->output_bias);
 }
 
+// Rows of a weight that heads share out among parts, each with a way of its own. For few rows of tokens each part is a product by
+// itself, so that what rounds it or turns it shares its tiles; many fill a device better as one product.
+enum { PART_ROWS = 16 };
+typedef struct Parted { Input in; const Weight *weight; int64_t heads; Tensor whole; } Parted;
+
+static Parted parted(Build *b, Input in, const Weight *w, int64_t heads) {
+    Parted p = {.in = in, .weight = w, .heads = heads};
+    if (b->n > PART_ROWS) p.whole = tensor_reshape(linear(b, in, w), dims(b->n, heads, w->rows / heads));
+    return p;
+}
+
+// [n, heads, end − first]
+static Tensor part(Build *b, const Parted *p, int64_t first, int64_t end) {
+    return p->whole ? tensor_slice(p->whole, 2, first, end) : layers_linear_part(&b->layers, p->in, p->weight, p->heads, first, end);
+}
+
 // Absorbed: the plain part of a query is carried into the latent space by k_b, so that one latent head of
 // kv_lora + rope values serves as key, and its first kv_lora values as value, for all query heads.
 static Tensor latent_attention(Build *b, Input x, int block) {
@@ -80,15 +96,14 @@ static Tensor latent_attention(Build *b, Input x, int block) {
     const BlockWeights *w = &b->plan->weights.blocks[block];
     int64_t n = b->n, width = c->kv_lora + c->rope_dim;
     KvView view = kv_view(&b->rows, config_block_window(c, block));
-    Input q_in = w->q_a.type ? normed(b, linear(b, x, &w->q_a), &w->q_a_norm) : x;
-    const Weight *q_rows = w->q_a.type ? &w->q_b : &w->q;
-    Tensor q_plain = layers_linear_part(&b->layers, q_in, q_rows, c->heads, 0, c->nope_dim);
-    Tensor q_turned = layers_linear_part(&b->layers, q_in, q_rows, c->heads, c->nope_dim, c->key_dim);
+    Parted q_rows = w->q_a.type ? parted(b, normed(b, linear(b, x, &w->q_a), &w->q_a_norm), &w->q_b, c->heads)
+                                : parted(b, x, &w->q, c->heads);
+    Tensor q_plain = part(b, &q_rows, 0, c->nope_dim), q_turned = part(b, &q_rows, c->nope_dim, c->key_dim);
     Tensor plain = layers_heads(&b->layers, input_of(q_plain), &w->k_b); // [n, heads, kv_lora]
     Tensor turned = turn(b, q_turned, block);                           // [n, heads, rope_dim]
     Tensor q = tensor_mul_const(tensor_concat(plain, turned, 2), c->score_scale);
-    Tensor kv_plain = layers_linear_part(&b->layers, x, &w->kv_a, 1, 0, c->kv_lora); // [n, 1, kv_lora]
-    Tensor kv_turned = layers_linear_part(&b->layers, x, &w->kv_a, 1, c->kv_lora, width);
+    Parted kv = parted(b, x, &w->kv_a, 1);
+    Tensor kv_plain = part(b, &kv, 0, c->kv_lora), kv_turned = part(b, &kv, c->kv_lora, width); // [n, 1, …]
     Tensor latent = norm(b, tensor_reshape(kv_plain, dims(n, c->kv_lora)), &w->kv_a_norm);
     Tensor k_turned = turn(b, kv_turned, block);
     Tensor own = tensor_concat(latent, tensor_reshape(k_turned, dims(n, c->rope_dim)), 1);

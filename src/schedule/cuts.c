@@ -64,6 +64,11 @@ static int64_t divisor_from(int64_t n, double at_least) {
     return n;
 }
 
+static int64_t divisor_to(int64_t n, double at_most) {
+    for (int64_t d = n; d > 1; d--) if (n % d == 0 && (double)d <= at_most) return d;
+    return 1;
+}
+
 // The range with the most elements under it is cut first; of two nearly alike that whose steps lie further apart, so that
 // a tile's data lies together.
 static bool goes_before(const Group *g, const Weight *w, int a, int b) {
@@ -147,7 +152,9 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
         double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / (double)wish.most;
         if (wish.work / per_step > wanted) wanted = wish.work / per_step;
         if (is_line(f, &weight[order[i]], g->tile[order[i]]) && wanted < LINE_ELEMENTS) wanted = LINE_ELEMENTS;
-        int64_t keep = divisor_from(size, wanted), whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;
+        int64_t keep = divisor_from(size, wanted);
+        if (f->schedule->wishes.width > 0 && (double)(size / keep) * cuts.tiles < wish.width) keep = divisor_to(size, wanted);   // better short tiles than idle ones
+        int64_t whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;
         if (whole < size && (double)(size / whole) * cuts.tiles >= wish.width) keep = whole;
         const Weight *w = &weight[order[i]];
         bool is_costly = w->again > w->elements || w->far > w->elements / cuts.tiles;   // worth it only where workers have nothing to do

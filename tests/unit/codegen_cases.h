@@ -26,6 +26,14 @@ static void elementwise(Compare *c) {
 
 static void reductions(Compare *c) {
     static const int64_t sizes[] = {1, 2, 5, 8, 15, 16, 17, 24, 31, 32, 33, 48, 100, 256, 1000};
+    static const int64_t shared[] = {501, 997, 2035};   // threads that share them have unequal parts: cells behind the end are nobody's
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        for (int rows = 1; rows <= 3; rows += 2) {
+            Tensor n = compare_buffer(c, DT_I32, 1, 9, dims(rows, shared[i])), x = compare_buffer(c, DT_F32, 0, 0, dims(rows, shared[i]));
+            compare_run(c, "least of unequal parts", tensor_reduce(MONOID_MIN, 1, n, dims(-1)), 0);
+            compare_run(c, "sum of unequal parts", tensor_sum(tensor_add_const(n, 1), -1), 0);
+            compare_run(c, "float sum of unequal parts", tensor_sum(tensor_add_const(x, 1), -1), 1e-5);
+        }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(3, sizes[i]));
         char what[64];
