@@ -7,8 +7,10 @@ _Static_assert((int)INPUT_ALIGNMENT == (int)BUFFER_PART_BYTES, "fields are parts
 
 static size_t cells_of(const Draws *d) { return (size_t)d->plan->slots * (size_t)d->plan->config->vocab; }
 
-bool draws_open(Draws *d, Engine *engine, const ModelPlan *plan, int64_t logits, Error *err) {
+bool draws_open(Draws *d, Arena *arena, Engine *engine, const ModelPlan *plan, int64_t logits, Error *err) {
+    size_t vocab = (size_t)plan->config->vocab;
     *d = (Draws){.engine = engine, .plan = plan, .logits = logits, .bias = -1};
+    d->everything = memset(arena_new(arena, vocab), 1, vocab);
     TRY(engine_buffer_alloc(engine, cells_of(d) * sizeof(int32_t), &d->counts, err));
     TRY(engine_buffer_alloc(engine, cells_of(d), &d->allowed, err));
     TRY(engine_buffer_alloc_shared(engine, MODEL_ROWS_MIXED * sizeof(DrawResult), &d->results, err));
@@ -130,12 +132,7 @@ void draws_set_count(Draws *d, int slot, int32_t token, int32_t count) {
 }
 
 void draws_set_allowed(Draws *d, int slot, const uint8_t *allowed) {
-    size_t vocab = (size_t)d->plan->config->vocab, at = cell_of(d, slot, 0);
-    uint8_t ones[1024];
-    memset(ones, 1, sizeof ones);
-    if (allowed) engine_buffer_write(d->engine, d->allowed, at, allowed, vocab);
-    for (size_t i = 0; !allowed && i < vocab; i += sizeof ones)
-        engine_buffer_write(d->engine, d->allowed, at + i, ones, vocab - i < sizeof ones ? vocab - i : sizeof ones);
+    engine_buffer_write(d->engine, d->allowed, cell_of(d, slot, 0), allowed ? allowed : d->everything, (size_t)d->plan->config->vocab);
 }
 
 bool draws_set_bias(Draws *d, int slot, int32_t token, float bias, Error *err) {

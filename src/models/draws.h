@@ -16,6 +16,7 @@ typedef struct Draws {
     int64_t logits;                    // f32 [MODEL_ROWS_MIXED, vocab]
     int64_t counts, allowed;           // i32, u8 [slots, vocab]
     int64_t bias;                      // f32 [slots, vocab]; −1 until it is needed
+    const uint8_t *everything;         // [vocab]: ones
     int64_t results;                   // DrawResult [MODEL_ROWS_MIXED], where the host reads it
     struct DrawBuffers { int64_t params, words, row, slot, result; } at[MODEL_ROWS_MIXED];
     int64_t blocks[MODEL_ROWS_MIXED];  // what draws side by side keep for themselves; [0]: nothing, the step has a block of its own
@@ -24,7 +25,8 @@ typedef struct Draws {
     uint64_t runs;
 } Draws;
 
-bool draws_open(Draws *draws, Engine *engine, const ModelPlan *plan, int64_t logits, Error *err) MUST_CHECK;
+// What the draws keep lies on the arena.
+bool draws_open(Draws *draws, Arena *arena, Engine *engine, const ModelPlan *plan, int64_t logits, Error *err) MUST_CHECK;
 void draws_close(Draws *draws);        // before the steps that were joined
 // The step of draw 0 with these parts (SamplingParts).
 bool draws_compile(Draws *draws, int parts, Step **step, Error *err) MUST_CHECK;

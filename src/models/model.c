@@ -165,7 +165,7 @@ static bool load(Model *m, const Gguf *gguf, const ModelOptions *options, Error 
     TRY(engine_buffer_alloc(m->engine, FEW_ROWS * row, &m->few_logits, err));
     m->many_logits = -1;
     m->last_logits = m->few_logits;
-    return draws_open(&m->draws, m->engine, m->plan, m->few_logits, err);
+    return draws_open(&m->draws, m->arena, m->engine, m->plan, m->few_logits, err);
 }
 
 bool model_load(Model **model, const Gguf *gguf, Engine *engine, const ModelOptions *options,

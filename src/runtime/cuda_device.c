@@ -13,7 +13,7 @@
 #include "runtime/gpu_target.h"
 
 enum { READABLE_BEHIND = 64, MOST_GRAPHS = 64 };
-enum { STAGING_BYTES = 32 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 8, LINE_BYTES = 64 };
+enum { STAGING_BYTES = 32 << 20, N_STAGING = 2, SMALL_BYTES = 1 << 16, COPY_THREADS = 8, LINE_BYTES = 64, ALONE_BYTES = 4 << 20 };
 static const char OLDEST_TARGET[] = "sm_80";
 
 // A step's launches as one graph: known again by where its table is.
@@ -211,9 +211,13 @@ static bool copy_part(void *context, int i, Error *err) {
     return true;
 }
 
-// Pages of a file are read where they are touched: several threads touch them.
+// Pages of a file are read where they are touched: several threads touch them. To start these takes longer than a short copy.
 static void copy_parallel(char *to, const char *from, size_t nbytes) {
     Error err;
+    if (nbytes <= ALONE_BYTES) {
+        memcpy(to, from, nbytes);
+        return;
+    }
     Copy c = {to, from, nbytes, (nbytes + COPY_THREADS * LINE_BYTES - 1) / (COPY_THREADS * LINE_BYTES) * LINE_BYTES};
     CHECK(parallel_run(COPY_THREADS, COPY_THREADS, copy_part, &c, &err));
 }

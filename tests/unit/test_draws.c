@@ -174,11 +174,12 @@ static FakeCountsGet *counts_of_fake(void) {
     return get;
 }
 
-static void assert_counts(FakeCountsGet *get, const FakeCounts *before, unsigned long each) {
+// Of so many tokens, with masks that were made of the last token.
+static void assert_counts(FakeCountsGet *get, const FakeCounts *before, unsigned long each, unsigned long masks) {
     FakeCounts now;
     get(&now);
     assert_int_equal(now.graph_launches - before->graph_launches, each);
-    assert_int_equal(now.copies_in - before->copies_in, each);
+    assert_int_equal(now.copies_in - before->copies_in, each + masks);
     assert_int_equal(now.waits - before->waits, each);
     assert_int_equal(now.copies_out - before->copies_out, 0);
     assert_int_equal(now.graphs_made - before->graphs_made, 0);
@@ -206,12 +207,21 @@ static void a_token_on_a_card_is_one_copy_and_one_launch(void **state) {
         assert_true(session_step(s[0], tokens, &err));
         get(&before);
         for (int i = 0; i < TOKENS; i++) assert_true(session_step(s[0], tokens, &err));
-        assert_counts(get, &before, TOKENS);
+        assert_counts(get, &before, TOKENS, 0);
     }
+    uint8_t *mask = arena_new(m.arena, (size_t)model_vocab_size(m.model));
+    memset(mask, 1, (size_t)model_vocab_size(m.model));
+    get(&before);
+    for (int i = 0; i < TOKENS; i++) {
+        session_set_allowed(s[0], mask);
+        assert_true(session_step(s[0], tokens, &err));
+    }
+    session_set_allowed(s[0], NULL);
+    assert_counts(get, &before, TOKENS, TOKENS + 1);
     assert_true(sessions_step(s, N, tokens, errors, &err));
     get(&before);
     for (int i = 0; i < TOKENS; i++) assert_true(sessions_step(s, N, tokens, errors, &err));
-    assert_counts(get, &before, TOKENS);
+    assert_counts(get, &before, TOKENS, 0);
     for (int i = 0; i < N; i++) session_close(s[i]);
     close_model(&m);
     unsetenv("FAKE_CUDA_RUNS_NOTHING");
