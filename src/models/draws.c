@@ -42,6 +42,7 @@ static bool bias_buffer(Draws *d, Error *err) {
 
 bool draws_compile(Draws *d, int parts, Step **step, Error *err) {
     if (parts & SAMPLING_BIAS) TRY(bias_buffer(d, err));
+    if (engine_target(d->engine)->group_threads) parts |= SAMPLING_AT_ONCE;   // to wait costs more than to add
     Arena *arena = arena_create();
     Graph *g = graph_create(arena);
     int64_t vocab = d->plan->config->vocab, slots = d->plan->slots;

@@ -200,6 +200,17 @@ static Tensor threshold(Tensor cost, Tensor weight, Tensor target) {
     return settled;
 }
 
+// Which of them cost at most that threshold: those for which the weights of all that cost less fall short of target.
+static Tensor is_within(Tensor cost, Tensor weight, Tensor target, int parts) {
+    if (!(parts & SAMPLING_AT_ONCE && parts & SAMPLING_FEW)) return at_least(threshold(cost, weight, target), cost);
+    int chains = dtype_is_float(weight->dtype) ? SUM_CHAINS : 1;
+    int64_t rows = tensor_size(cost, 0), cells = tensor_size(cost, 1);
+    Tensor own = tensor_reshape(cost, dims(rows * cells, 1, 1));
+    Tensor less = tensor_where(tensor_less(tensor_unsqueeze(cost, 0), own), tensor_unsqueeze(weight, 0), tensor_const(cost->graph, weight->dtype, 0));
+    Tensor is_short = tensor_less(tensor_reduce(MONOID_SUM, chains, less, dims(-2, -1)), target); // [rows · cells]
+    return tensor_reshape(is_short, dims(rows, cells));
+}
+
 // Every token's time in the race of exponentials; the least wins. Weights are ≤ 1, kept ones > 0.
 static Tensor race(const SamplingInputs *in, Tensor id, Tensor weight) {
     Tensor bits = random_threefry(tensor_cast(id, DT_U32), at(in->words, SAMPLE_DRAW),
@@ -229,13 +240,13 @@ static Tensor random_scores(const SamplingInputs *in, Candidates c, Tensor top, 
     if (parts & SAMPLING_TOP_K) {
         Tensor one = tensor_expand(tensor_const(c.x->graph, DT_I32, 1), tensor_dims(cost));
         Tensor target = tensor_cast(at(in->words, SAMPLE_TOP_K), DT_I32);
-        Tensor is_best = at_least(threshold(cost, one, target), cost);
+        Tensor is_best = is_within(cost, one, target, parts);
         is_kept = tensor_binary(OP_AND, is_kept, is_best);
         w = tensor_contiguous(tensor_where(is_best, w, zero));
     }
     if (parts & SAMPLING_TOP_P) {
         Tensor target = tensor_mul(all_of(w, MONOID_SUM, SUM_CHAINS), at(in->params, SAMPLE_TOP_P));
-        is_kept = tensor_binary(OP_AND, is_kept, at_least(threshold(cost, w, target), cost));
+        is_kept = tensor_binary(OP_AND, is_kept, is_within(cost, w, target, parts));
     }
     Tensor scores = tensor_where(is_kept, tensor_unary(OP_NEG, race(in, ids_of(c), w)),
                                  number(c.x, -INFINITY));

@@ -56,9 +56,12 @@ typedef struct SamplingInputs {
 // What a graph does beyond mask, penalties and choice. Leaving a part out costs nothing where options do not use it.
 // SAMPLING_FEW: 1 ≤ top_k ≤ SAMPLING_FEW_MAX: the k best lie in the k rows of the vocabulary with the best maxima, and of these
 // in the k shorter rows with the best, so that everything behind the penalties looks at those only.
+// SAMPLING_AT_ONCE, with SAMPLING_FEW: each candidate adds up what is better than itself, where else an interval is halved again
+// and again: the same tokens for many more additions, none of which waits for another. No option needs it, GPUs want it.
 typedef enum SamplingParts { SAMPLING_GREEDY = 0, SAMPLING_RANDOM = 1, SAMPLING_TOP_K = 2, SAMPLING_TOP_P = 4,
-                             SAMPLING_FEW = 8, SAMPLING_BIAS = 16, SAMPLING_VARIANTS = 32 } SamplingParts;
-enum { SAMPLING_FEW_MAX = 64 };
+                             SAMPLING_FEW = 8, SAMPLING_BIAS = 16, SAMPLING_VARIANTS = 32,
+                             SAMPLING_AT_ONCE = 32 } SamplingParts;
+enum { SAMPLING_FEW_MAX = 64 };   // SAMPLING_VARIANTS: of what options need
 int sampling_parts(const SamplingOptions *options);        // bits that these options need
 // i32 [2]: {token id, SamplingStatus}; where the status is not OK the id is 0. Temperature, min-p and the draw belong
 // to SAMPLING_RANDOM; without it the result is the argmax. Tokens that tie with the last one kept by top-k or top-p

@@ -321,6 +321,35 @@ static void few_candidates_are_enough(void **state) {
     free(logits), free(counts), free(allowed);
 }
 
+// What every candidate adds up at once keeps the same tokens as halving an interval does: also where logits tie, most are
+// forbidden, or nothing is left.
+static void at_once_keeps_the_same(void **state) {
+    (void)state;
+    static const int top_k[] = {2, 7, 40, 64};
+    static const float top_p[] = {0.05f, 0.5f, 0.95f, 1};
+    enum { ALL = 4 * 4 * 3 };
+    int differing = 0, statuses[3] = {0};
+    for (int i = 0; i < ALL; i++) {
+        Bench b = bench_new();
+        SamplingOptions o = sampling_defaults();
+        o.top_k = top_k[i % 4], o.top_p = top_p[i / 4 % 4], o.seed = (uint64_t)i, o.temperature = i % 3 ? 0.9f : 3;
+        for (int k = 0; k < VOCAB; k++) {
+            if (i % 2) b.logits[k] = roundf(b.logits[k]);
+            if (i / 16 == 1) b.allowed[k] = k % 11 == 0;
+            if (i == 20) b.allowed[k] = 0;
+        }
+        int parts = sampling_parts(&o);
+        int32_t want[2], got[2];
+        assert_true(parts & SAMPLING_FEW);
+        sample_with(b.logits, b.counts, b.allowed, VOCAB, &o, parts, (uint32_t)i, want);
+        sample_with(b.logits, b.counts, b.allowed, VOCAB, &o, parts | SAMPLING_AT_ONCE, (uint32_t)i, got);
+        assert_memory_equal(got, want, sizeof want);
+        differing += want[0] != 0;
+        statuses[want[1]]++;
+    }
+    assert_true(differing > ALL / 2 && statuses[SAMPLING_NONE_LEFT] == 1 && statuses[SAMPLING_OK] == ALL - 1);
+}
+
 static void penalties(void **state) {
     (void)state;
     Bench b = bench_new();
@@ -383,6 +412,7 @@ int main(void) {
         cmocka_unit_test(draws_repeat),
         cmocka_unit_test(draws_follow_the_weights),
         cmocka_unit_test(few_candidates_are_enough),
+        cmocka_unit_test(at_once_keeps_the_same),
         cmocka_unit_test(penalties),
         cmocka_unit_test(options_are_checked),
     };
