@@ -7,20 +7,21 @@
 
 #include "base/os.h"
 #include "cuda/fake_cuda.h"
+#include "models/draws.h"
 #include "unit/open_model.h"
 
-enum { SLOTS = 6, KINDS = 7 };
+enum { SLOTS = 4, KINDS = 4 };
 static const ModelOptions options = {.context = 64, .slots = SLOTS};
 
-// One of each way to draw.
+// One of each way to draw that differs in what it is told.
 static SamplingOptions kind_of_draw(int i) {
     SamplingOptions o = sampling_defaults();
     o.seed = 77 + (uint64_t)i;
     o.temperature = i == 0 ? 0 : 1.3f;
-    o.top_k = i == 1 ? 5 : i == 2 ? 0 : i == 3 ? 100 : 40;
-    o.top_p = i == 4 ? 1 : 0.9f;
-    o.repeat_penalty = i == 5 ? 1.5f : 1;
-    o.has_bias = i == 6;
+    o.top_k = i == 1 ? 5 : 40;
+    o.top_p = 0.9f;
+    o.repeat_penalty = i == 2 ? 1.5f : 1;
+    o.has_bias = i == 3;
     return o;
 }
 
@@ -29,7 +30,7 @@ typedef struct Rows { int32_t tokens[SLOTS], positions[SLOTS], slots[SLOTS]; Sam
 // n rows of different slots, and draws from n_draws of them, the last row first; kind: of the first, `step` further for each after it.
 static void rows_make(Rows *r, int n, int n_draws, int kind, int step, int position) {
     for (int i = 0; i < n; i++) {
-        int slot = (i * 5 + 1) % SLOTS;
+        int slot = (i * 3 + 1) % SLOTS;
         r->tokens[i] = 11 + 31 * slot + position, r->positions[i] = position, r->slots[i] = slot;
     }
     for (int i = 0; i < n_draws; i++) {
@@ -67,57 +68,132 @@ static bool open_on(OpenModel *m, const char *device) {
     return true;
 }
 
-static void check_device(const char *device, int least_rows, int most_rows, int most_kinds) {
+static void tokens_are_those_of_single_steps(void **state) {
+    (void)state;
     OpenModel m;
     Rows r = {0};
     int position = 0;
-    if (!open_on(&m, device)) skip();
-    for (int n = least_rows; n <= most_rows; n++, position++)
-        for (int kind = 0; kind < most_kinds; kind++) {
+    if (!open_on(&m, NULL)) skip();
+    for (int n = 1; n <= SLOTS; n++, position++)
+        for (int kind = 0; kind < KINDS; kind++) {
             rows_make(&r, n, n, kind, 0, position);
             check_draws(m.model, &r, n, n);
         }
-    if (most_kinds > 1) {   // several kinds at once, and a row that nothing is drawn from
-        rows_make(&r, most_rows, most_rows - 1, 0, 3, position);
-        check_draws(m.model, &r, most_rows, most_rows - 1);
+    rows_make(&r, SLOTS, SLOTS - 1, 0, 3, position);   // several kinds at once, and a row that nothing is drawn from
+    check_draws(m.model, &r, SLOTS, SLOTS - 1);
+    close_model(&m);
+}
+
+// ---------------------------------------------------------------- draws from logits that are there
+
+enum { VOCAB = 300 };
+typedef struct Alone {
+    Arena *arena;
+    Engine *engine;
+    ModelConfig config;
+    ModelPlan plan;
+    Draws draws;
+    int32_t best[MODEL_ROWS_MIXED];    // of each row, the lowest of equals
+} Alone;
+
+static bool alone_open(Alone *a, const char *device) {
+    Error err = {0};
+    *a = (Alone){.config.vocab = VOCAB, .plan.slots = 2};
+    if (!engine_open(&a->engine, device, NULL, 2, &err)) return false;
+    a->arena = arena_create();
+    a->plan.config = &a->config;
+    float *logits = arena_new(a->arena, (size_t)MODEL_ROWS_MIXED * VOCAB * sizeof *logits);
+    uint32_t noise = 1;
+    for (int row = 0; row < MODEL_ROWS_MIXED; row++)
+        for (int i = 0; i < VOCAB; i++) {
+            float *at = logits + row * VOCAB;
+            noise = noise * 1664525u + 1013904223u;
+            at[i] = (float)(noise >> 20) / 256 - 8;
+            if (at[i] > at[a->best[row]]) a->best[row] = i;
+        }
+    int64_t id = -1;
+    assert_true(engine_buffer_alloc(a->engine, sizeof(StepInputs), &a->plan.step_inputs, &err));
+    assert_true(engine_buffer_alloc(a->engine, (size_t)MODEL_ROWS_MIXED * VOCAB * sizeof *logits, &id, &err));
+    engine_buffer_write(a->engine, id, 0, logits, (size_t)MODEL_ROWS_MIXED * VOCAB * sizeof *logits);
+    assert_true(draws_open(&a->draws, a->arena, a->engine, &a->plan, id, &err));
+    return true;
+}
+
+static void alone_close(Alone *a, Step *step) {
+    draws_close(&a->draws);
+    step_destroy(step);
+    engine_close(a->engine);
+    arena_destroy(a->arena);
+}
+
+static Step *alone_step(Alone *a, const SamplingOptions *o) {
+    Error err = {0};
+    Step *step = NULL;
+    if (!draws_compile(&a->draws, sampling_parts(o), &step, &err)) fail_msg("%s", err.text);
+    return step;
+}
+
+static DrawInput input_of_row(int row, const SamplingOptions *o) {
+    DrawInput in = {.row = row, .slot = row % 2};
+    sampling_pack(o, (uint32_t)row, in.params, in.words);
+    return in;
+}
+
+// Draws first … first + n of rows `first_row` on, as one table.
+static void alone_run(Alone *a, const Step *draw, const SamplingOptions *o, int first, int n, int first_row, DrawResult *results) {
+    Error err = {0};
+    Step *joined;
+    DrawInput in[MODEL_ROWS_MIXED] = {0};
+    for (int i = 0; i < n; i++) in[first + i] = input_of_row(first_row + i, o);
+    draws_write(&a->draws, in, first + n);
+    if (!draws_join(&a->draws, NULL, draw, first, n, &joined, &err) || !step_run(joined, &err)) fail_msg("%s", err.text);
+    draws_read(&a->draws, results, first + n);
+}
+
+static void check_alone(const char *device) {
+    enum { N = 3, FIRST = 2, ROW = 5 };
+    Alone a;
+    if (!alone_open(&a, device)) skip();
+    SamplingOptions best = greedy();
+    Step *step = alone_step(&a, &best);
+    DrawResult results[MODEL_ROWS_MIXED];
+    for (int again = 0; again < 2; again++) {
+        alone_run(&a, step, &best, FIRST, N, ROW + again, results);
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(results[FIRST + i].status, SAMPLING_OK);
+            assert_int_equal(results[FIRST + i].token, a.best[ROW + again + i]);
+        }
     }
-    close_model(&m);
+    alone_close(&a, step);
 }
 
-static void tokens_are_those_of_single_steps(void **state) {
-    (void)state;
-    check_device(NULL, 1, SLOTS, KINDS);
-}
-static void tokens_on_opencl(void **state) {
-    (void)state;
-    check_device("opencl", 1, 3, 2);
-}
-static void tokens_on_cuda(void **state) {
-    (void)state;
-    check_device("cuda", 2, 2, 1);
-}
+static void draws_on_the_cpu(void **state) { (void)state; check_alone(NULL); }
+static void draws_on_opencl(void **state) { (void)state; check_alone("opencl"); }
+static void draws_on_cuda(void **state) { (void)state; check_alone("cuda"); }
 
-// More tables than are kept: those that come back are made anew.
-static void forgotten_tables_are_made_anew(void **state) {
+// By chance, alone and side by side: the same; and more tables than are kept, so that those that come back are made anew.
+static void tables_are_made_anew(void **state) {
     (void)state;
-    enum { TURNS = 2, FEW = 4 };
-    OpenModel m;
-    Rows r = {0};
-    int32_t want[SLOTS][KINDS][FEW][SLOTS];
-    if (!open_on(&m, NULL)) skip();
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int n = 1; n <= SLOTS; n++)
-            for (int kind = 0; kind < KINDS; kind++)
-                for (int step = 0; step < FEW; step++) {
-                    rows_make(&r, n, n, kind, step, 0);
-                    draws_run(m.model, &r, n, n);
-                    for (int i = 0; i < n; i++) {
-                        int32_t *at = &want[n - 1][kind][step][i];
-                        if (turn == 0) *at = r.draws[i].token;
-                        assert_int_equal(r.draws[i].token, *at);
-                    }
-                }
-    close_model(&m);
+    Alone a;
+    SamplingOptions o = sampling_defaults();
+    DrawResult results[MODEL_ROWS_MIXED];
+    int32_t want[MODEL_ROWS_MIXED];
+    int differing = 0;
+    if (!alone_open(&a, NULL)) skip();
+    Step *step = alone_step(&a, &o);
+    for (int row = 0; row < MODEL_ROWS_MIXED; row++) {
+        alone_run(&a, step, &o, 0, 1, row, results);
+        want[row] = results[0].token;
+        differing += want[row] != a.best[row];
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (int first = 0; first < MODEL_ROWS_MIXED; first++)
+            for (int n = 1; n <= MODEL_ROWS_MIXED - first; n++) {
+                alone_run(&a, step, &o, first, n, (first + turn) % (MODEL_ROWS_MIXED - n + 1), results);
+                for (int i = 0; i < n; i++) assert_int_equal(results[first + i].token, want[(first + turn) % (MODEL_ROWS_MIXED - n + 1) + i]);
+            }
+    assert_true(differing > 0);
+    alone_close(&a, step);
 }
 
 // With LATHE_JIT=0 no step is kept, and so no table that was made of steps.
@@ -238,9 +314,10 @@ int main(int argc, char **argv) {
     arena_destroy(arena);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_those_of_single_steps),
-        cmocka_unit_test(tokens_on_opencl),
-        cmocka_unit_test(tokens_on_cuda),
-        cmocka_unit_test(forgotten_tables_are_made_anew),
+        cmocka_unit_test(draws_on_the_cpu),
+        cmocka_unit_test(draws_on_opencl),
+        cmocka_unit_test(draws_on_cuda),
+        cmocka_unit_test(tables_are_made_anew),
         cmocka_unit_test(without_kept_steps),
         cmocka_unit_test(one_draw_fails_alone),
         cmocka_unit_test(a_token_on_a_card_is_one_copy_and_one_launch),
