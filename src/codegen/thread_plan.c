@@ -158,11 +158,13 @@ Plan plan_store(Spread *x, UOp *store, int64_t most) {
 int64_t threads_wanted(Spread *x, UOp *sink, int64_t most) {
     int64_t wanted[2] = {1, 1};
     double work[2] = {0, 0};
+    x->has_products = false;
     for (int i = 0; i < sink->n_src; i++) {
         UOp *store = sink->src[i];
         if (!uop_is_store(store)) continue;
         Plan plan = plan_store(x, store, most);
         bool is_tiled = plan.tile.n > 0;
+        x->has_products |= plan.tile.n > 1;
         double elements = trips_of(store->src + 2, store->n_src - 2), trips = 1;
         for (int f = 0; f < plan.n_folds; f++) trips += trips_of(plan.fold[f]->src + 1, plan.fold[f]->n_src - 1);
         double n = (double)(plan.is_common ? 1 : plan.lanes) * elements / (double)plan.tile.elements;

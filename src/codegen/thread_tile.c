@@ -1,13 +1,13 @@
 // thread_tile: the elements of a store that one thread computes at once, on targets where a tile is a group.
 // In: a store of sums. Out: how many neighbouring steps of which of its loops; what these read in common is read, and unpacked,
 // once. Invariant: no loop whose end is data, none that such an end depends on; never more elements than a thread can keep.
-// Example: 16 tokens × 32 rows of weights, 16 elements: 4 tokens × 4 rows, a fourth of the loads of both.
+// Example: 16 tokens × 32 rows of nibbles, 32 elements: 8 tokens × 4 rows, as a row costs more to unpack than a token to read.
 #include "codegen/thread_tile.h"
 
 enum { MOST_LOOPS = 6 };
-static const double LEAST_GAIN = 0.08;   // of what is read, for twice the registers
+static const double LEAST_GAIN = 0.08;   // of what is read and unpacked, for twice the registers
 
-// Bytes that a step of the sums reads, by the set of loops (bits) that they depend on.
+// Bytes that a step of the sums reads, and makes of what it read, by the set of loops (bits) that they depend on.
 typedef struct Reads { int n; UOp *loop[MOST_LOOPS]; double bytes[1 << MOST_LOOPS]; } Reads;
 
 // Loops that an end of another depends on stay as they are.
@@ -24,6 +24,25 @@ static bool is_of_store(const UOp *store, const UOp *range) {
     return range_kind(range) == RANGE_GLOBAL;
 }
 
+// Whether u is computed of what is loaded; all nodes below it that are not part of an address, as keys to that.
+static bool is_of_loads(UOp *u, UOpMap *known) {
+    static char no, yes;
+    const char *held = uop_map_get(known, u);
+    if (held) return held == &yes;
+    int n = u->op == OP_LOAD || u->op == OP_RANGE ? 0 : u->op == OP_AFTER || u->op == OP_FOLD ? 1 : u->n_src;
+    bool is = u->op == OP_LOAD;
+    for (int i = 0; i < n; i++) is |= is_of_loads(u->src[i], known);
+    uop_map_put(known, u, is ? &yes : &no);
+    return is;
+}
+
+// Loads, and ops that make something of them (a conversion of bytes is part of what reads it).
+static bool is_work(UOp *u, UOpMap *known) {
+    OpKind kind = op_info[u->op].kind;
+    bool is_op = kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY;
+    return u->op == OP_LOAD || (is_op && uop_map_get(known, u) && is_of_loads(u, known));
+}
+
 static Reads reads_of(Arena *arena, UOp *store) {
     RangeSets sets = range_sets(arena, store);
     Reads r = {0};
@@ -32,21 +51,25 @@ static Reads reads_of(Arena *arena, UOp *store) {
         if (range_is_static(loop) && range_kind(loop) == RANGE_LOOP && range_size(loop) % 2 == 0 && is_free(&sets, store, loop)) r.loop[r.n++] = loop;
     }
     UOpList value = uop_toposort_value(arena, store->src[1]);
+    UOpMap known;
+    uop_map_init(&known, arena);
+    is_of_loads(store->src[1], &known);
     for (size_t k = 0; k < value.len; k++) {
         UOp *u = value.at[k];
-        if (u->op != OP_LOAD) continue;
+        if (!is_work(u, &known)) continue;
         double bytes = dtype_bytes((DType)u->dtype);
         bool is_summed = false;
         for (size_t i = 0; i < sets.ranges.len; i++)
             if (range_sets_has(&sets, u, i) && !is_of_store(store, sets.ranges.at[i])) bytes *= (double)range_size(sets.ranges.at[i]), is_summed = true;
         int set = 0;
         for (int i = 0; i < r.n; i++) set |= range_sets_depends(&sets, u, r.loop[i]) << i;
-        if (is_summed) r.bytes[set] += bytes;
+        bool is_own = u->op != OP_LOAD && set == (1 << r.n) - 1;   // of one element: nobody shares it
+        if (is_summed && !is_own) r.bytes[set] += bytes;
     }
     return r;
 }
 
-// Bytes read for an element.
+// Bytes read and made for an element.
 static double bytes_an_element(const Reads *r, const int64_t *steps) {
     double sum = 0;
     for (int set = 0; set < 1 << r->n; set++) {

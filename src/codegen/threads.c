@@ -315,18 +315,39 @@ static double tiles_of(Arena *arena, UOp *sink) {
     return n;
 }
 
+// Addresses in their simplest form: what they depend on decides which elements a thread computes at once.
+static UOp *with_simple_addresses(UOp *sink) {
+    Arena *arena = graph_arena(sink->graph);
+    UOpList order = uop_toposort(arena, sink);
+    UOpMap done;
+    uop_map_init(&done, arena);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k], *now = uop_renewed(u, &done);
+        if (now->op == OP_INDEX) now = uop_index(now->src[0], simplify(now->src[1]));
+        uop_map_put(&done, u, now);
+    }
+    return uop_map_get(&done, sink);
+}
+
 UOp *spread_threads(UOp *sink, const Target *target) {
     if (target->group_threads <= 1) return sink;
     double tiles = tiles_of(graph_arena(sink->graph), sink);
     sink = thread_words(sink, target, tiles);
-    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .tiles = tiles, .elements = 1};
+    Spread x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target, .tiles = tiles};
     // Tiles of elements take threads away from a tile: only where there are tiles for all that run at the same time, twice.
-    if (tiles >= 2 * target->tiles.width) x.elements = target->thread_elements;
+    int64_t most = tiles >= 2 * target->tiles.width ? target->thread_elements : 1;
     uop_map_init(&x.parts, x.arena);
-    x.threads = threads_wanted(&x, sink, target->group_threads);
+    UOp *simple = most > 1 ? with_simple_addresses(sink) : sink;
+    x.elements = most, x.threads = threads_wanted(&x, simple, target->group_threads);
+    bool is_tiled = x.has_products && FEW_TURNS * x.threads >= target->group_threads;
+    if (is_tiled) sink = simple;
+    else x.elements = most, x.threads = threads_wanted(&x, sink, target->group_threads);
     int64_t least = target->group_threads < WARP ? target->group_threads : WARP;
     if (x.threads < least) x.threads = least;
-    x.thread = uop_new(x.graph, OP_SPECIAL, DT_I32, 1, NULL, 0, (int64_t[]){1, x.threads}, 2);
+    // Tiles of elements leave a group half of its threads or less, with more registers each: other groups run beside it, or nothing
+    // is done while one waits for memory.
+    int64_t groups = target->group_threads / x.threads;
+    x.thread = uop_new(x.graph, OP_SPECIAL, DT_I32, 1, NULL, 0, (int64_t[]){1, x.threads, groups}, is_tiled ? 3 : 2);
 
     int n = 0, n_old = 0, since = 0;   // since: the first statement behind the last barrier
     UOp **out = arena_new(x.arena, (size_t)(2 * sink->n_src + 1) * sizeof *out), *barrier = NULL;

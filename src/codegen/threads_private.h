@@ -5,10 +5,10 @@
 enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4,
        NEAR_LANES = 8 };   // as many read a line of memory together, 16 bytes each
 
-// tiles: of the kernel. elements: that a thread may compute at once. parts: what each thread has of folds that are brought
-// together already.
+// tiles: of the kernel. elements: that a thread may compute at once. has_products: some are tiles of two loops. parts: what each
+// thread has of folds that are brought together already.
 typedef struct Spread {
-    Graph *graph; Arena *arena; const Target *target; UOp *thread; double tiles; int64_t threads, elements; UOpMap parts;
+    Graph *graph; Arena *arena; const Target *target; UOp *thread; double tiles; int64_t threads, elements; bool has_products; UOpMap parts;
 } Spread;
 
 // How one store is shared: `lanes` neighbouring threads compute the folds together: of the elements of a ThreadTile; or,
@@ -32,4 +32,4 @@ static inline double trips_of(UOp *const *ranges, int n) {
 double shared_trips(const UOp *fold);                          // steps of a sum that threads can share
 Plan plan_store(Spread *x, UOp *store, int64_t most);            // most: threads that there are
 void find_folds_of(Spread *x, UOp *store, Plan *plan);           // the plan's folds again, in a store that was changed
-int64_t threads_wanted(Spread *x, UOp *sink, int64_t most);      // threads that have something to do; may set x->elements to 1
+int64_t threads_wanted(Spread *x, UOp *sink, int64_t most);      // threads that have something to do; may set x->elements to 1, sets x->has_products

@@ -357,10 +357,39 @@ static UOp *fold_groups(Splitter *s, UOp *v, Monoid m, int group, int a, int b) 
     return sum;
 }
 
+// Lanes a ≤ k < b of an operand, out of a whole register of it.
+static UOp *part_of_register(Splitter *s, UOp *u, int a, int b) {
+    int native = native_lanes(s, u->dtype), first = a / native * native;
+    int64_t map[64];
+    if (first + native > u->lanes || b > first + native) return piece(s, u, a, b);
+    for (int i = 0; i < b - a; i++) map[i] = a - first + i;
+    return pick(s, piece(s, u, first, first + native), map, b - a);
+}
+
+// Sums of dot products of a thread's tile of elements: each in one chain. Registers hold one number each there, so that lanes
+// are no gain, and a chain needs no additions.
+static UOp *dot_chains(Splitter *s, UOp *u, int a, int b) {
+    UOp *dots = u->src[0], *sums[64];
+    int group = (int)u->arg[1];
+    bool begins_at_zero = dots->op == OP_DOT4 && is_constant(dots->src[0]) && is_uniform(dots->src[0]) && dots->src[0]->arg[0] == 0;
+    if (!s->has_tiles || u->arg[0] != MONOID_SUM || !begins_at_zero || b - a < 2) return NULL;
+    for (int o = a; o < b; o++) {
+        UOp *sum = uop_int(s->graph, DT_I32, 0);
+        for (int i = o * group; i < (o + 1) * group; i++) {
+            UOp *src[3] = {sum, part_of_register(s, dots->src[1], 4 * i, 4 * i + 4), part_of_register(s, dots->src[2], 4 * i, 4 * i + 4)};
+            sum = uop_new(s->graph, OP_DOT4, DT_I32, 1, src, 3, NULL, 0);
+        }
+        sums[o - a] = sum;
+    }
+    return join(s, sums, b - a);
+}
+
 static UOp *piece_hfold(Splitter *s, UOp *u, int a, int b) {
     Monoid m = (Monoid)u->arg[0];
     int group = (int)u->arg[1], native = native_lanes(s, u->dtype);
     if (b - a > native) return runs(s, u, a, b, native);
+    UOp *chains = dot_chains(s, u, a, b);
+    if (chains) return chains;
     if (b - a > 1 && (group & (group - 1)) == 0 && (b - a) * group % native == 0)
         return fold_groups(s, u->src[0], m, group, a, b);
     UOpList parts = {0};
@@ -577,8 +606,16 @@ static UOpList *statements(Splitter *s, UOp *u) {
     return out;
 }
 
+// Whether threads compute tiles of elements: groups say how many of them run side by side then (threads.c).
+static bool has_tiles(Arena *arena, UOp *sink) {
+    UOpList order = uop_toposort(arena, sink);
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && order.at[k]->n_arg > 2) return true;
+    return false;
+}
+
 UOp *vectorize(UOp *sink, const Target *target) {
     Splitter s = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
+    s.has_tiles = has_tiles(s.arena, sink);
     map_init(&s.memo, s.arena);
     uop_map_init(&s.statements, s.arena);
     uop_map_init(&s.regs, s.arena);

@@ -11,6 +11,7 @@ typedef struct Splitter {
     const Target *target;
     Map memo;
     UOpMap statements, regs;
+    bool has_tiles;            // threads compute tiles of elements
 } Splitter;
 
 // vectorize.c

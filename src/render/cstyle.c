@@ -100,11 +100,26 @@ static const char *params_text(Renderer *r, const UOpList *program) {
     return builder_cstr(&b);
 }
 
+static const UOp *special_of(const UOpList *program, int64_t which) {
+    for (size_t k = 0; k < program->len; k++)
+        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == which) return program->at[k];
+    return NULL;
+}
+
 // How many tiles (0) or threads of one (1) a program is for, or `none`.
 static int64_t places_of(const UOpList *program, int64_t which, int64_t none) {
-    for (size_t k = 0; k < program->len; k++)
-        if (program->at[k]->op == OP_SPECIAL && program->at[k]->arg[0] == which) return program->at[k]->arg[1];
-    return none;
+    const UOp *special = special_of(program, which);
+    return special ? special->arg[1] : none;
+}
+
+// For how many groups beside one another a processor's registers are. The loads of a kernel of few tiles had better all be
+// under way at once: in registers of which other tiles have no need then.
+static const char *groups_text(Renderer *r, const UOpList *program) {
+    const UOp *thread = special_of(program, 1);
+    bool has_few = target_has_few(r->target, (double)places_of(program, 0, 1));
+    int64_t n = thread && thread->n_arg > 2 ? thread->arg[2] : has_few;
+    if (!r->dialect->groups || n == 0) return "";
+    return template_filled(r->arena, r->dialect->groups, "count", arena_printf(r->arena, "%lld", (long long)n));
 }
 
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
@@ -115,11 +130,9 @@ const char *render(Arena *arena, const char *name, const UOpList *program, const
     find_shuffled(program, &only_shuffled);
     builder_cstring(&r.out, dialect->prelude);
     typedefs(&r);
-    // The loads of a kernel of few tiles had better all be under way at once: in registers of which other tiles have no need then.
-    bool has_few = dialect->few_tiles && target_has_few(target, (double)places_of(program, 0, 1));
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
                                             "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads),
-                                            "few", has_few ? dialect->few_tiles : ""));
+                                            "groups", groups_text(&r, program)));
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
     builder_cstring(&r.out, dialect->kernel_close);

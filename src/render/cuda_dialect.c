@@ -12,10 +12,10 @@ const Dialect cuda_dialect = {
     .prelude = cuda_prelude,
     WORDS_ROWS,
     .param_head = ", u8 *__restrict__ p$slot",
-    .group_open = "extern \"C\" __global__ __launch_bounds__($threads$few) void $name(i32 tiles$params) {\n"
+    .group_open = "extern \"C\" __global__ __launch_bounds__($threads$groups) void $name(i32 tiles$params) {\n"
                   "    after_earlier_kernels();\n"
                   "    const i32 item = (i32)threadIdx.x;\n",
-    .few_tiles = ", 1",
+    .groups = ", $count",
     .group_tile_open = "    const i32 tile = (i32)blockIdx.x;\n    {\n",
     .barrier = "__syncthreads();\n",
     .last_tile = "if (!is_last_tile($at, $count)) return;\n",

@@ -24,7 +24,7 @@ typedef struct Dialect {
     const char *tile_close, *kernel_close;
     // where a tile is a group of $threads, of which each knows its own number as `item`; NULL: no such kernels
     const char *group_open, *group_tile_open;
-    const char *few_tiles;                   // $few of group_open where a kernel has few tiles
+    const char *groups;                      // $groups of group_open: $count of them share a processor's registers; NULL: not said
     const char *barrier;                     // a line
     const char *last_tile;                   // ends the kernel for all but the last of $count groups that come to the cell $at; NULL: there is none
     const char *thread_xor;                  // $0 of the thread $distance away, of $width neighbours; $type

@@ -353,25 +353,51 @@ static void test_statements_wait_once(void **state) {
 }
 
 // A kernel of few tiles says that a multiprocessor runs one of them, so that all loads of a thread may be under way at once; one
-// of many does not.
-static void test_few_tiles_keep_their_registers(void **state) {
+// whose threads compute tiles of elements says that two of its groups run side by side; others say nothing.
+static void test_kernels_say_how_many_groups(void **state) {
     (void)state;
-    static const int tokens[] = {1, 2048};
-    for (int many = 0; many < 2; many++) {
+    static const struct { int tokens, rows; bool is_product; const char *bounds; } cases[] = {
+        {1, 8192, true, "512, 1)"}, {2048, 8192, true, "256, 2)"}, {2048, 8192, false, "512)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_create(), *nodes = arena_create();
         Graph *g = graph_create(nodes);
         Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
-        Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = 8192, .cols = 1024};
-        Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(tokens[many], w.cols))), &w);
+        Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = cases[i].rows, .cols = 1024};
+        Tensor x = tensor_buffer(g, 0, DT_F32, 0, 0, dims(cases[i].tokens, cases[i].is_product ? w.cols : w.rows));
+        Tensor y = cases[i].is_product ? layers_linear(&layers, input_of(x), &w) : tensor_silu(x);
         Target target;
         UOpList program = card_program_of(arena, y, &target);
-        const char *bounds = strstr(render(arena, "kernel_of_test", &program, &cuda_dialect, &target), "__global__ __launch_bounds__(");
+        const char *bounds = strstr(render(arena, "kernel_of_test", &program, &cuda_dialect, &target), "__launch_bounds__(");
         assert_non_null(bounds);
-        bool says_one = strcspn(bounds, ",") < strcspn(strchr(bounds, '('), ")") + (size_t)(strchr(bounds, '(') - bounds);
-        assert_int_equal(says_one, !many);
+        bounds += strlen("__launch_bounds__(");
+        if (strncmp(bounds, cases[i].bounds, strlen(cases[i].bounds)) != 0) compare_fail("case %d: %.10s", (int)i, bounds);
         arena_destroy(arena);
         arena_destroy(nodes);
     }
+}
+
+// A thread's dot products of bytes add up in chains, and what it unpacks serves several tokens: of 32 weights of 4 bits and 8
+// tokens 64 DOT4, no additions of integers beside those of the block's sum, and a third of an op that unpacks for each.
+static void test_dots_are_chains(void **state) {
+    (void)state;
+    Arena *arena = arena_create(), *nodes = arena_create();
+    Graph *g = graph_create(nodes);
+    Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+    Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = 8192, .cols = 2048};
+    Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(512, w.cols))), &w);
+    Target target;
+    UOpList program = card_program_of(arena, y, &target);
+    int dots = 0, added = 0, unpacked = 0;   // unpacked: words of 4 bytes
+    for (size_t k = 0; k < program.len; k++) {
+        UOp *u = program.at[k];
+        if (u->op == OP_DOT4) dots += u->lanes;
+        if ((u->op == OP_ADD || u->op == OP_SUB) && u->dtype == DT_I32 && u->lanes > 1) added += u->lanes;
+        if ((u->op == OP_AND || u->op == OP_SHR) && u->lanes > 1) unpacked += u->lanes * dtype_bytes(u->dtype) / 4;
+    }
+    if (dots != 8 * target.thread_elements || added > target.thread_elements || 4 * unpacked > dots)
+        compare_fail("%d dot products, %d additions, %d words unpacked", dots, added, unpacked);
+    arena_destroy(arena);
+    arena_destroy(nodes);
 }
 
 // A device without byte addresses of its own: words that do not lie at multiples of their size are read in halves, and
@@ -423,7 +449,8 @@ int main(void) {
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
         cmocka_unit_test(test_statements_wait_once),
-        cmocka_unit_test(test_few_tiles_keep_their_registers),
+        cmocka_unit_test(test_kernels_say_how_many_groups),
+        cmocka_unit_test(test_dots_are_chains),
         cmocka_unit_test(test_opencl_text_is_opencl),
     };
     static CodegenNames names[2];
