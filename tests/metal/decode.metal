@@ -215,152 +215,7 @@ template<int D, int W, class T> FN T thread_xor(T x, i32 item, threadgroup u32 *
 }
 FN i64 floor_div(i64 a, i64 b) { if (!b) return 0; i64 q = a / b; return q - (a % b && (a < 0) != (b < 0)); }
 FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
-[[kernel, max_total_threads_per_threadgroup(128)]] void k92066f24f55d7568(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
-    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
-    const i32 item = (i32)item_at;
-    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
-    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
-    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
-    const vec<u8, 16> v3 = make<vec<u8, 16>>(48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48);
-    const vec<i32, 2> v4 = make<vec<i32, 2>>(32, 32);
-    f32 r14;
-    r14 = 0x0p+0f;
-    for (i32 n8 = 0; n8 < 2; n8++) {
-        const i32 v5 = (n8*4);
-        const vec<f32, 4> v6 = load<vec<f32, 4>, 16>(((const device u8 *)p5 + (i64)(v5) * 4 + 0));
-        const f32 v7 = v6[3];
-        const f32 v8 = v6[2];
-        const f32 v9 = v6[1];
-        const f32 v10 = v6[0];
-        const f32 v11 = r14;
-        const f32 v12 = (v10+v11);
-        const f32 v13 = (v9+v12);
-        const f32 v14 = (v8+v13);
-        const f32 v15 = (v7+v14);
-        r14 = v15;
-    }
-    const f32 v16 = r14;
-    const f32 v17 = (v16*0x1p-8f);
-    const f32 v18 = (v17+0x1.4f8b58p-17f);
-    const f32 v19 = metal::sqrt(v18);
-    const f32 v20 = (0x1p+0f/v19);
-    const i32 tile = (i32)tile_at;
-    {
-        const i32 v21 = (tile*16);
-        const i32 v22 = (i32)(item >> 3);
-        const i32 v23 = (v21+v22);
-        const i32 v24 = (v23*2);
-        const i32 v25 = (v24+212992);
-        const u16 v26 = load<u16, 2>(((const device u8 *)p1 + (i64)(v24) * 1 + 212992));
-        const f32 v27 = float_of_half(v26);
-        const i32 v28 = (item & 7);
-        const i32 v29 = (i32)(v28 >> 2);
-        const i32 v30 = (v29*4);
-        const i32 v31 = (v28 & 3);
-        const i32 v32 = (v30+v31);
-        const f32 v33 = load<f32, 4>(((const device u8 *)p2 + (i64)(v32) * 4 + 0));
-        const f32 v34 = (v27*v33);
-        const i32 v35 = (tile*256);
-        const i32 v36 = (v22*16);
-        const i32 v37 = (v35+v36);
-        const i32 v38 = (i32)(item >> 2);
-        const i32 v39 = (v38 & 1);
-        const i32 v40 = (v39*8);
-        const i32 v41 = (v37+v40);
-        const i32 v42 = (item & 3);
-        const i32 v43 = (v42*2);
-        const i32 v44 = (v41+v43);
-        const i32 v45 = (v44+196608);
-        const vec<u8, 2> v46 = load<vec<u8, 2>, 2>(((const device u8 *)p1 + (i64)(v44) * 1 + 196608));
-        const vec<i8, 2> v47 = bits<vec<i8, 2>>(v46);
-        const vec<i32, 2> v48 = converted<vec<i32, 2>>(v47);
-        const i32 v49 = (tile*2048);
-        const i32 v50 = (v22*128);
-        const i32 v51 = (v49+v50);
-        const i32 v52 = (v39*64);
-        const i32 v53 = (v51+v52);
-        const i32 v54 = (item & 1);
-        const i32 v55 = (v54*32);
-        const i32 v56 = (v53+v55);
-        const vec<u8, 16> v57 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 0));
-        const vec<u64, 2> v58 = bits<vec<u64, 2>>(v57);
-        const i32 v59 = (i32)(v42 >> 1);
-        const i32 v60 = (v59*4);
-        const u8 v61 = (u8)v60;
-        const u64 v62 = (u64)v61;
-        const vec<u64, 2> v63 = make<vec<u64, 2>>(v62, v62);
-        const vec<u64, 2> v64 = (vec<u64, 2>)(v58 >> (u64)v62);
-        const vec<u8, 16> v65 = bits<vec<u8, 16>>(v64);
-        const vec<u8, 16> v66 = (v65 & v1);
-        const i32 v67 = (tile*1024);
-        const i32 v68 = (v22*64);
-        const i32 v69 = (v67+v68);
-        const i32 v70 = (v39*32);
-        const i32 v71 = (v69+v70);
-        const i32 v72 = (v71+131072);
-        const vec<u8, 16> v73 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131072));
-        const i32 v74 = (v31*2);
-        const u8 v75 = (u8)v74;
-        const vec<u8, 16> v76 = make<vec<u8, 16>>(v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75);
-        const vec<u8, 16> v77 = (vec<u8, 16>)(v73 >> (u8)v75);
-        const vec<u64, 2> v78 = bits<vec<u64, 2>>(v77);
-        const vec<u64, 2> v79 = (vec<u64, 2>)(v78 << 4L);
-        const vec<u8, 16> v80 = bits<vec<u8, 16>>(v79);
-        const vec<u8, 16> v81 = (v80 & v3);
-        const vec<u8, 16> v82 = (v66 | v81);
-        const i32 v83 = (v39*128);
-        const i32 v84 = (v42*32);
-        const i32 v85 = (v83+v84);
-        const vec<i8, 16> v86 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 0));
-        const vec<i32, 4> v87 = dot4(v0, v82, v86);
-        const i32 v88 = (v56+16);
-        const vec<u8, 16> v89 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 16));
-        const vec<u64, 2> v90 = bits<vec<u64, 2>>(v89);
-        const vec<u64, 2> v91 = (vec<u64, 2>)(v90 >> (u64)v62);
-        const vec<u8, 16> v92 = bits<vec<u8, 16>>(v91);
-        const vec<u8, 16> v93 = (v92 & v1);
-        const i32 v94 = (v72+16);
-        const vec<u8, 16> v95 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131088));
-        const vec<u8, 16> v96 = (vec<u8, 16>)(v95 >> (u8)v75);
-        const vec<u64, 2> v97 = bits<vec<u64, 2>>(v96);
-        const vec<u64, 2> v98 = (vec<u64, 2>)(v97 << 4L);
-        const vec<u8, 16> v99 = bits<vec<u8, 16>>(v98);
-        const vec<u8, 16> v100 = (v99 & v3);
-        const vec<u8, 16> v101 = (v93 | v100);
-        const i32 v102 = (v85+16);
-        const vec<i8, 16> v103 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 16));
-        const vec<i32, 4> v104 = dot4(v0, v101, v103);
-        const vec<i32, 4> v105 = make<vec<i32, 4>>(v87[0], v87[2], v104[0], v104[2]);
-        const vec<i32, 4> v106 = make<vec<i32, 4>>(v87[1], v87[3], v104[1], v104[3]);
-        const vec<i32, 4> v107 = (v105+v106);
-        const vec<i32, 2> v108 = make<vec<i32, 2>>(v107[0], v107[2]);
-        const vec<i32, 2> v109 = make<vec<i32, 2>>(v107[1], v107[3]);
-        const vec<i32, 2> v110 = (v108+v109);
-        const i32 v111 = (v40+v43);
-        const vec<i32, 2> v112 = load<vec<i32, 2>, 8>(((const device u8 *)p4 + (i64)(v111) * 4 + 0));
-        const vec<i32, 2> v113 = (v112*v4);
-        const vec<i32, 2> v114 = (v110-v113);
-        const vec<i32, 2> v115 = (v48*v114);
-        const i32 v116 = v115[0];
-        const i32 v117 = v115[1];
-        const i32 v118 = (v116+v117);
-        const f32 v119 = (f32)v118;
-        const f32 v120 = (v34*v119);
-        const f32 v121 = (v120*v20);
-        const f32 v122 = thread_xor<4, 8>((f32)v121, item, exchange);
-        const f32 v123 = (v122+v121);
-        const f32 v124 = thread_xor<2, 8>((f32)v123, item, exchange);
-        const f32 v125 = (v124+v123);
-        const f32 v126 = thread_xor<1, 8>((f32)v125, item, exchange);
-        const f32 v127 = (v126+v125);
-        const i32 v128 = (v28 < 1);
-        const i32 v129 = (v128 ? 1 : 0);
-        for (i32 n9 = 0; n9 < v129; n9++) {
-            store<4>(((device u8 *)p0 + (i64)(v23) * 4 + 0), (f32)v127);
-        }
-    }
-}
-[[kernel, max_total_threads_per_threadgroup(256)]] void ka391e1d4335869e0(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void k31f2f0fdefe4dea5(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
     const i32 v0 = (i32)(item >> 7);
@@ -396,7 +251,309 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
         store<4>(((device u8 *)p0 + (i64)(v8) * 4 + 0), (i32)v26);
     }
 }
-[[kernel, max_total_threads_per_threadgroup(256)]] void kbffcdca6f23fb6ed(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void k92343abbc3062a48(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], threadgroup u32 *exchange [[threadgroup(0)]],
+    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
+    const i32 item = (i32)item_at;
+    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
+    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
+    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
+    const i32 tile = (i32)tile_at;
+    {
+        const i32 v3 = (i32)(item >> 4);
+        const i32 v4 = (tile*32);
+        const i32 v5 = (v3+v4);
+        const i32 v6 = (item & 15);
+        const i32 v7 = (v6*2);
+        const f32 v8 = load<f32, 4>(((const device u8 *)p3 + (i64)(v6) * 4 + 0));
+        const i32 v9 = (tile*8192);
+        const i32 v10 = (v3*256);
+        const i32 v11 = (v9+v10);
+        const i32 v12 = (v6*16);
+        const i32 v13 = (v11+v12);
+        const i32 v14 = (v6*32);
+        const vec<i8, 16> v15 = load<vec<i8, 16>, 16>(((const device u8 *)p4 + (i64)(v14) * 1 + 0));
+        const i32 v16 = (v14+16);
+        const vec<i8, 16> v17 = load<vec<i8, 16>, 16>(((const device u8 *)p4 + (i64)(v14) * 1 + 16));
+        const i32 v18 = load<i32, 4>(((const device u8 *)p5 + (i64)(v6) * 4 + 0));
+        const i32 v19 = (v18*8);
+        const i32 v20 = (v6 < 1);
+        const i32 v21 = (v20 ? 1 : 0);
+        for (i32 n10 = 0; n10 < 2; n10++) {
+            const i32 v22 = (n10*16);
+            const i32 v23 = (v22+v5);
+            const f32 v24 = load<f32, 4>(((const device u8 *)p1 + (i64)(v23) * 4 + 0));
+            const i32 v25 = (v23*32);
+            const i32 v26 = (v25+v7);
+            const u16 v27 = load<u16, 2>(((const device u8 *)p2 + (i64)(v26) * 1 + 0));
+            const f32 v28 = float_of_half(v27);
+            const f32 v29 = (v28*v8);
+            const i32 v30 = (n10*4096);
+            const i32 v31 = (v30+v13);
+            const i32 v32 = (v31+8192);
+            const vec<u8, 16> v33 = load<vec<u8, 16>, 16>(((const device u8 *)p2 + (i64)(v31) * 1 + 8192));
+            const vec<u8, 16> v34 = (v33 & v1);
+            const vec<i32, 4> v35 = dot4(v0, v34, v15);
+            const vec<u64, 2> v36 = bits<vec<u64, 2>>(v33);
+            const vec<u64, 2> v37 = (vec<u64, 2>)(v36 >> 4L);
+            const vec<u8, 16> v38 = bits<vec<u8, 16>>(v37);
+            const vec<u8, 16> v39 = (v38 & v1);
+            const vec<i32, 4> v40 = dot4(v35, v39, v17);
+            const vec<i32, 2> v41 = make<vec<i32, 2>>(v40[0], v40[1]);
+            const vec<i32, 2> v42 = make<vec<i32, 2>>(v40[2], v40[3]);
+            const vec<i32, 2> v43 = (v41+v42);
+            const i32 v44 = v43[0];
+            const i32 v45 = v43[1];
+            const i32 v46 = (v44+v45);
+            const i32 v47 = (v46-v19);
+            const f32 v48 = (f32)v47;
+            const f32 v49 = (v29*v48);
+            const f32 v50 = thread_xor<8, 16>((f32)v49, item, exchange);
+            const f32 v51 = (v50+v49);
+            const f32 v52 = thread_xor<4, 16>((f32)v51, item, exchange);
+            const f32 v53 = (v52+v51);
+            const f32 v54 = thread_xor<2, 16>((f32)v53, item, exchange);
+            const f32 v55 = (v54+v53);
+            const f32 v56 = thread_xor<1, 16>((f32)v55, item, exchange);
+            const f32 v57 = (v56+v55);
+            const f32 v58 = (v24+v57);
+            for (i32 n11 = 0; n11 < v21; n11++) {
+                store<4>(((device u8 *)p0 + (i64)(v23) * 4 + 0), (f32)v58);
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_device);
+        const i32 v59 = (i32)(item >> 5);
+        const i32 v60 = (v59 < 1);
+        const i32 v61 = (v60 ? 1 : 0);
+        for (i32 n12 = 0; n12 < v61; n12++) {
+            const i32 v62 = (item & 31);
+            const i32 v63 = (v4+v62);
+            const f32 v64 = load<f32, 4>(((const device u8 *)p0 + (i64)(v63) * 4 + 0));
+            const i32 v65 = (tile*128);
+            const i32 v66 = (v62*4);
+            const i32 v67 = (v65+v66);
+            const f32 v68 = load<f32, 4>(((const device u8 *)p7 + (i64)(v67) * 1 + 0));
+            const f32 v69 = (v64*v68);
+            const i32 v70 = bits<i32>(v69);
+            const i32 v71 = (v70 & 2147483647);
+            const i32 v72 = thread_xor<16, 32>((i32)v71, item, exchange);
+            const i32 v73 = (v72 > v71 ? v72 : v71);
+            const i32 v74 = thread_xor<8, 32>((i32)v73, item, exchange);
+            const i32 v75 = (v74 > v73 ? v74 : v73);
+            const i32 v76 = thread_xor<4, 32>((i32)v75, item, exchange);
+            const i32 v77 = (v76 > v75 ? v76 : v75);
+            const i32 v78 = thread_xor<2, 32>((i32)v77, item, exchange);
+            const i32 v79 = (v78 > v77 ? v78 : v77);
+            const i32 v80 = thread_xor<1, 32>((i32)v79, item, exchange);
+            const i32 v81 = (v80 > v79 ? v80 : v79);
+            const f32 v82 = bits<f32>(v81);
+            const f32 v83 = (v82/0x1.fcp+6f);
+            const i32 v84 = (v62 < 1);
+            const i32 v85 = (v84 ? 1 : 0);
+            for (i32 n13 = 0; n13 < v85; n13++) {
+                store<4>(((device u8 *)p6 + (i64)(tile) * 4 + 0), (f32)v83);
+            }
+        }
+        for (i32 n14 = 0; n14 < v61; n14++) {
+            const i32 v86 = (item & 31);
+            const i32 v87 = (v4+v86);
+            const f32 v88 = load<f32, 4>(((const device u8 *)p0 + (i64)(v87) * 4 + 0));
+            const i32 v89 = (tile*128);
+            const i32 v90 = (v86*4);
+            const i32 v91 = (v89+v90);
+            const f32 v92 = load<f32, 4>(((const device u8 *)p7 + (i64)(v91) * 1 + 0));
+            const f32 v93 = (v88*v92);
+            const i32 v94 = bits<i32>(v93);
+            const i32 v95 = (v94 & 2147483647);
+            const i32 v96 = thread_xor<16, 32>((i32)v95, item, exchange);
+            const i32 v97 = (v96 > v95 ? v96 : v95);
+            const i32 v98 = thread_xor<8, 32>((i32)v97, item, exchange);
+            const i32 v99 = (v98 > v97 ? v98 : v97);
+            const i32 v100 = thread_xor<4, 32>((i32)v99, item, exchange);
+            const i32 v101 = (v100 > v99 ? v100 : v99);
+            const i32 v102 = thread_xor<2, 32>((i32)v101, item, exchange);
+            const i32 v103 = (v102 > v101 ? v102 : v101);
+            const i32 v104 = thread_xor<1, 32>((i32)v103, item, exchange);
+            const i32 v105 = (v104 > v103 ? v104 : v103);
+            const f32 v106 = bits<f32>(v105);
+            const f32 v107 = (v106/0x1.fcp+6f);
+            const i32 v108 = (0x0p+0f < v107);
+            const f32 v109 = (0x1p+0f/v107);
+            const f32 v110 = (v108 ? v109 : 0x0p+0f);
+            const f32 v111 = (v93*v110);
+            const f32 v112 = (f32)(-v111);
+            const f32 v113 = (v111 > v112 ? v111 : v112);
+            const i32 v114 = (v113 < 0x1p+22f);
+            const f32 v115 = (v111+0x1.8p+23f);
+            const f32 v116 = (v115-0x1.8p+23f);
+            const f32 v117 = (v114 ? v116 : v111);
+            const f32 v118 = (v117 > -0x1p+7f ? v117 : -0x1p+7f);
+            const f32 v119 = (v118 < 0x1.fcp+6f ? v118 : 0x1.fcp+6f);
+            const i32 v120 = (conversion<i32, f32>::of(v119));
+            const i8 v121 = (i8)v120;
+            const i8 v122 = (v121 > -127 ? v121 : -127);
+            store<1>(((device u8 *)p8 + (i64)(v87) * 1 + 0), (i8)v122);
+        }
+        const i32 v123 = (i32)(item >> 3);
+        const i32 v124 = (v123 < 1);
+        const i32 v125 = (v124 ? 1 : 0);
+        for (i32 n15 = 0; n15 < v125; n15++) {
+            const i32 v126 = (item & 7);
+            const i32 v127 = (v126*4);
+            const i32 v128 = (v4+v127);
+            const vec<f32, 4> v129 = load<vec<f32, 4>, 16>(((const device u8 *)p0 + (i64)(v128) * 4 + 0));
+            const f32 v130 = v129[3];
+            const f32 v131 = v129[2];
+            const f32 v132 = v129[1];
+            const f32 v133 = v129[0];
+            const f32 v134 = metal::fma(v133, v133, 0x0p+0f);
+            const f32 v135 = metal::fma(v132, v132, v134);
+            const f32 v136 = metal::fma(v131, v131, v135);
+            const f32 v137 = metal::fma(v130, v130, v136);
+            const f32 v138 = thread_xor<4, 8>((f32)v137, item, exchange);
+            const f32 v139 = (v138+v137);
+            const f32 v140 = thread_xor<2, 8>((f32)v139, item, exchange);
+            const f32 v141 = (v140+v139);
+            const f32 v142 = thread_xor<1, 8>((f32)v141, item, exchange);
+            const f32 v143 = (v142+v141);
+            const i32 v144 = (v126 < 1);
+            const i32 v145 = (v144 ? 1 : 0);
+            for (i32 n16 = 0; n16 < v145; n16++) {
+                store<4>(((device u8 *)p9 + (i64)(tile) * 4 + 0), (f32)v143);
+            }
+        }
+    }
+}
+[[kernel, max_total_threads_per_threadgroup(32)]] void ke54b2f1b41a3fc2d(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
+    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
+    const i32 item = (i32)item_at;
+    vec<f32, 4> r16;
+    const i32 v0 = load<i32, 16>(((const device u8 *)p2 + 0));
+    const i32 v1 = load<i32, 16>(((const device u8 *)p5 + 0));
+    const i32 v2 = (v1*64);
+    const vec<f32, 4> v3 = make<vec<f32, 4>>(0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f);
+    vec<f32, 4> r17;
+    vec<f32, 4> r18;
+    vec<f32, 4> r19;
+    const i32 v4 = (i32)(v0 >> 6);
+    const i32 tile = (i32)tile_at;
+    {
+        const i32 v5 = (tile / 8);
+        const i32 v6 = (v4-v5);
+        const i32 v7 = (v6+1);
+        const i32 v8 = (v7 < 1 ? v7 : 1);
+        const i32 v9 = (v8 > 0 ? v8 : 0);
+        for (i32 n6 = 0; n6 < v9; n6++) {
+            const i32 v10 = (i32)(item >> 4);
+            const i32 v11 = (v10 < 1);
+            const i32 v12 = (v11 ? 1 : 0);
+            for (i32 n10 = 0; n10 < v12; n10++) {
+                const i32 v13 = (tile / 4);
+                const i32 v14 = (v13 % 2);
+                const i32 v15 = (v14*8192);
+                const i32 v16 = (v5*128);
+                const i32 v17 = (v15+v16);
+                const i32 v18 = (tile % 4);
+                const i32 v19 = (v18*16);
+                const i32 v20 = (v17+v19);
+                const i32 v21 = (i32)(item >> 3);
+                const i32 v22 = (v21 & 1);
+                const i32 v23 = (v22*8);
+                const i32 v24 = (v20+v23);
+                const i32 v25 = (v5*64);
+                const i32 v26 = (v0-v25);
+                const i32 v27 = (v26+1);
+                const i32 v28 = (v27 < 64 ? v27 : 64);
+                const i32 v29 = (v28 > 0 ? v28 : 0);
+                const i32 v30 = (item & 7);
+                const i32 v31 = (v29-v30);
+                const i32 v32 = (v31+7);
+                const i32 v33 = (i32)(v32 >> 3);
+                const i32 v34 = (v17+v30);
+                const i32 v35 = (v2+v5);
+                const i32 v36 = (v30*128);
+                const i32 v37 = (tile % 8);
+                const i32 v38 = (v37*16);
+                const i32 v39 = (v38+v23);
+                r16 = v3;
+                r17 = v3;
+                r18 = v3;
+                r19 = v3;
+                for (i32 n11 = 0; n11 < v33; n11++) {
+                    const i32 v40 = (n11*1024);
+                    const i32 v41 = load<i32, 4>(((const device u8 *)p4 + (i64)(v35) * 4 + 0));
+                    const i32 v42 = (v41*8192);
+                    const i32 v43 = (v42+v36);
+                    const i32 v44 = (v43+v39);
+                    const i32 v45 = (v40+v44);
+                    const i32 v46 = (n11*8);
+                    const i32 v47 = (v46+v34);
+                    const f32 v48 = load<f32, 4>(((const device u8 *)p1 + (i64)(v47) * 4 + 0));
+                    const vec<f32, 4> v49 = make<vec<f32, 4>>(v48, v48, v48, v48);
+                    const vec<u16, 8> v50 = load<vec<u16, 8>, 16>(((const device u8 *)p3 + (i64)(v45) * 2 + 0));
+                    const vec<u16, 4> v51 = make<vec<u16, 4>>(v50[0], v50[1], v50[2], v50[3]);
+                    const vec<f32, 4> v52 = make<vec<f32, 4>>(float_of_half(v51[0]), float_of_half(v51[1]), float_of_half(v51[2]), float_of_half(v51[3]));
+                    const vec<f32, 4> v53 = r16;
+                    const vec<f32, 4> v54 = muladd(v49, v52, v53);
+                    r16 = v54;
+                    const vec<u16, 4> v55 = make<vec<u16, 4>>(v50[4], v50[5], v50[6], v50[7]);
+                    const vec<f32, 4> v56 = make<vec<f32, 4>>(float_of_half(v55[0]), float_of_half(v55[1]), float_of_half(v55[2]), float_of_half(v55[3]));
+                    const vec<f32, 4> v57 = r17;
+                    const vec<f32, 4> v58 = muladd(v49, v56, v57);
+                    r17 = v58;
+                    const i32 v59 = (v47+64);
+                    const f32 v60 = load<f32, 4>(((const device u8 *)p1 + (i64)(v47) * 4 + 256));
+                    const vec<f32, 4> v61 = make<vec<f32, 4>>(v60, v60, v60, v60);
+                    const vec<f32, 4> v62 = r18;
+                    const vec<f32, 4> v63 = muladd(v61, v52, v62);
+                    r18 = v63;
+                    const vec<f32, 4> v64 = r19;
+                    const vec<f32, 4> v65 = muladd(v61, v56, v64);
+                    r19 = v65;
+                }
+                const vec<f32, 4> v66 = r16;
+                const vec<f32, 4> v67 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v66[0], item, exchange), thread_xor<4, 8>((f32)v66[1], item, exchange), thread_xor<4, 8>((f32)v66[2], item, exchange), thread_xor<4, 8>((f32)v66[3], item, exchange));
+                const vec<f32, 4> v68 = (v67+v66);
+                const vec<f32, 4> v69 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v68[0], item, exchange), thread_xor<2, 8>((f32)v68[1], item, exchange), thread_xor<2, 8>((f32)v68[2], item, exchange), thread_xor<2, 8>((f32)v68[3], item, exchange));
+                const vec<f32, 4> v70 = (v69+v68);
+                const vec<f32, 4> v71 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v70[0], item, exchange), thread_xor<1, 8>((f32)v70[1], item, exchange), thread_xor<1, 8>((f32)v70[2], item, exchange), thread_xor<1, 8>((f32)v70[3], item, exchange));
+                const vec<f32, 4> v72 = (v71+v70);
+                const i32 v73 = (v24+4);
+                const vec<f32, 4> v74 = r17;
+                const vec<f32, 4> v75 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v74[0], item, exchange), thread_xor<4, 8>((f32)v74[1], item, exchange), thread_xor<4, 8>((f32)v74[2], item, exchange), thread_xor<4, 8>((f32)v74[3], item, exchange));
+                const vec<f32, 4> v76 = (v75+v74);
+                const vec<f32, 4> v77 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v76[0], item, exchange), thread_xor<2, 8>((f32)v76[1], item, exchange), thread_xor<2, 8>((f32)v76[2], item, exchange), thread_xor<2, 8>((f32)v76[3], item, exchange));
+                const vec<f32, 4> v78 = (v77+v76);
+                const vec<f32, 4> v79 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v78[0], item, exchange), thread_xor<1, 8>((f32)v78[1], item, exchange), thread_xor<1, 8>((f32)v78[2], item, exchange), thread_xor<1, 8>((f32)v78[3], item, exchange));
+                const vec<f32, 4> v80 = (v79+v78);
+                const i32 v81 = (v24+64);
+                const vec<f32, 4> v82 = r18;
+                const vec<f32, 4> v83 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v82[0], item, exchange), thread_xor<4, 8>((f32)v82[1], item, exchange), thread_xor<4, 8>((f32)v82[2], item, exchange), thread_xor<4, 8>((f32)v82[3], item, exchange));
+                const vec<f32, 4> v84 = (v83+v82);
+                const vec<f32, 4> v85 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v84[0], item, exchange), thread_xor<2, 8>((f32)v84[1], item, exchange), thread_xor<2, 8>((f32)v84[2], item, exchange), thread_xor<2, 8>((f32)v84[3], item, exchange));
+                const vec<f32, 4> v86 = (v85+v84);
+                const vec<f32, 4> v87 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v86[0], item, exchange), thread_xor<1, 8>((f32)v86[1], item, exchange), thread_xor<1, 8>((f32)v86[2], item, exchange), thread_xor<1, 8>((f32)v86[3], item, exchange));
+                const vec<f32, 4> v88 = (v87+v86);
+                const i32 v89 = (v24+68);
+                const vec<f32, 4> v90 = r19;
+                const vec<f32, 4> v91 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v90[0], item, exchange), thread_xor<4, 8>((f32)v90[1], item, exchange), thread_xor<4, 8>((f32)v90[2], item, exchange), thread_xor<4, 8>((f32)v90[3], item, exchange));
+                const vec<f32, 4> v92 = (v91+v90);
+                const vec<f32, 4> v93 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v92[0], item, exchange), thread_xor<2, 8>((f32)v92[1], item, exchange), thread_xor<2, 8>((f32)v92[2], item, exchange), thread_xor<2, 8>((f32)v92[3], item, exchange));
+                const vec<f32, 4> v94 = (v93+v92);
+                const vec<f32, 4> v95 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v94[0], item, exchange), thread_xor<1, 8>((f32)v94[1], item, exchange), thread_xor<1, 8>((f32)v94[2], item, exchange), thread_xor<1, 8>((f32)v94[3], item, exchange));
+                const vec<f32, 4> v96 = (v95+v94);
+                const i32 v97 = (v30 < 1);
+                const i32 v98 = (v97 ? 1 : 0);
+                for (i32 n12 = 0; n12 < v98; n12++) {
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 0), v72);
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 16), v80);
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 256), v88);
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 272), v96);
+                }
+            }
+        }
+    }
+}
+[[kernel, max_total_threads_per_threadgroup(256)]] void ke65ec146a7eee11b(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
     const i32 v0 = load<i32, 16>(((const device u8 *)p2 + 0));
@@ -588,350 +745,148 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
         store<4>(((device u8 *)p7 + (i64)(v8) * 4 + 0), (i32)v169);
     }
 }
-[[kernel, max_total_threads_per_threadgroup(256)]] void kc409f1682b0520d2(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(128)]] void kfe77ec9c0cc71ef3(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
     const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
     const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
     const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
-    const i32 tile = (i32)tile_at;
-    {
-        const i32 v3 = (i32)(item >> 4);
-        const i32 v4 = (tile*32);
-        const i32 v5 = (v3+v4);
-        const i32 v6 = (item & 15);
-        const i32 v7 = (v6*2);
-        const f32 v8 = load<f32, 4>(((const device u8 *)p3 + (i64)(v6) * 4 + 0));
-        const i32 v9 = (tile*8192);
-        const i32 v10 = (v3*256);
-        const i32 v11 = (v9+v10);
-        const i32 v12 = (v6*16);
-        const i32 v13 = (v11+v12);
-        const i32 v14 = (v6*32);
-        const vec<i8, 16> v15 = load<vec<i8, 16>, 16>(((const device u8 *)p4 + (i64)(v14) * 1 + 0));
-        const i32 v16 = (v14+16);
-        const vec<i8, 16> v17 = load<vec<i8, 16>, 16>(((const device u8 *)p4 + (i64)(v14) * 1 + 16));
-        const i32 v18 = load<i32, 4>(((const device u8 *)p5 + (i64)(v6) * 4 + 0));
-        const i32 v19 = (v18*8);
-        const i32 v20 = (v6 < 1);
-        const i32 v21 = (v20 ? 1 : 0);
-        for (i32 n10 = 0; n10 < 2; n10++) {
-            const i32 v22 = (n10*16);
-            const i32 v23 = (v22+v5);
-            const f32 v24 = load<f32, 4>(((const device u8 *)p1 + (i64)(v23) * 4 + 0));
-            const i32 v25 = (v23*32);
-            const i32 v26 = (v25+v7);
-            const u16 v27 = load<u16, 2>(((const device u8 *)p2 + (i64)(v26) * 1 + 0));
-            const f32 v28 = float_of_half(v27);
-            const f32 v29 = (v28*v8);
-            const i32 v30 = (n10*4096);
-            const i32 v31 = (v30+v13);
-            const i32 v32 = (v31+8192);
-            const vec<u8, 16> v33 = load<vec<u8, 16>, 16>(((const device u8 *)p2 + (i64)(v31) * 1 + 8192));
-            const vec<u8, 16> v34 = (v33 & v1);
-            const vec<i32, 4> v35 = dot4(v0, v34, v15);
-            const vec<u64, 2> v36 = bits<vec<u64, 2>>(v33);
-            const vec<u64, 2> v37 = (vec<u64, 2>)(v36 >> 4L);
-            const vec<u8, 16> v38 = bits<vec<u8, 16>>(v37);
-            const vec<u8, 16> v39 = (v38 & v1);
-            const vec<i32, 4> v40 = dot4(v35, v39, v17);
-            const vec<i32, 2> v41 = make<vec<i32, 2>>(v40[0], v40[1]);
-            const vec<i32, 2> v42 = make<vec<i32, 2>>(v40[2], v40[3]);
-            const vec<i32, 2> v43 = (v41+v42);
-            const i32 v44 = v43[0];
-            const i32 v45 = v43[1];
-            const i32 v46 = (v44+v45);
-            const i32 v47 = (v46-v19);
-            const f32 v48 = (f32)v47;
-            const f32 v49 = (v29*v48);
-            const f32 v50 = thread_xor<8, 16>((f32)v49, item, exchange);
-            const f32 v51 = (v50+v49);
-            const f32 v52 = thread_xor<4, 16>((f32)v51, item, exchange);
-            const f32 v53 = (v52+v51);
-            const f32 v54 = thread_xor<2, 16>((f32)v53, item, exchange);
-            const f32 v55 = (v54+v53);
-            const f32 v56 = thread_xor<1, 16>((f32)v55, item, exchange);
-            const f32 v57 = (v56+v55);
-            const f32 v58 = (v24+v57);
-            for (i32 n11 = 0; n11 < v21; n11++) {
-                store<4>(((device u8 *)p0 + (i64)(v23) * 4 + 0), (f32)v58);
-            }
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_device);
-        const i32 v59 = (i32)(item >> 5);
-        const i32 v60 = (v59 < 1);
-        const i32 v61 = (v60 ? 1 : 0);
-        for (i32 n12 = 0; n12 < v61; n12++) {
-            const i32 v62 = (item & 31);
-            const i32 v63 = (v4+v62);
-            const f32 v64 = load<f32, 4>(((const device u8 *)p0 + (i64)(v63) * 4 + 0));
-            const i32 v65 = (tile*128);
-            const i32 v66 = (v62*4);
-            const i32 v67 = (v65+v66);
-            const f32 v68 = load<f32, 4>(((const device u8 *)p7 + (i64)(v67) * 1 + 0));
-            const f32 v69 = (v64*v68);
-            const i32 v70 = bits<i32>(v69);
-            const i32 v71 = (v70 & 2147483647);
-            const i32 v72 = thread_xor<16, 32>((i32)v71, item, exchange);
-            const i32 v73 = (v72 > v71 ? v72 : v71);
-            const i32 v74 = thread_xor<8, 32>((i32)v73, item, exchange);
-            const i32 v75 = (v74 > v73 ? v74 : v73);
-            const i32 v76 = thread_xor<4, 32>((i32)v75, item, exchange);
-            const i32 v77 = (v76 > v75 ? v76 : v75);
-            const i32 v78 = thread_xor<2, 32>((i32)v77, item, exchange);
-            const i32 v79 = (v78 > v77 ? v78 : v77);
-            const i32 v80 = thread_xor<1, 32>((i32)v79, item, exchange);
-            const i32 v81 = (v80 > v79 ? v80 : v79);
-            const f32 v82 = bits<f32>(v81);
-            const f32 v83 = (v82/0x1.fcp+6f);
-            const i32 v84 = (v62 < 1);
-            const i32 v85 = (v84 ? 1 : 0);
-            for (i32 n13 = 0; n13 < v85; n13++) {
-                store<4>(((device u8 *)p6 + (i64)(tile) * 4 + 0), (f32)v83);
-            }
-        }
-        for (i32 n14 = 0; n14 < v61; n14++) {
-            const i32 v86 = (item & 31);
-            const i32 v87 = (v4+v86);
-            const f32 v88 = load<f32, 4>(((const device u8 *)p0 + (i64)(v87) * 4 + 0));
-            const i32 v89 = (tile*128);
-            const i32 v90 = (v86*4);
-            const i32 v91 = (v89+v90);
-            const f32 v92 = load<f32, 4>(((const device u8 *)p7 + (i64)(v91) * 1 + 0));
-            const f32 v93 = (v88*v92);
-            const i32 v94 = bits<i32>(v93);
-            const i32 v95 = (v94 & 2147483647);
-            const i32 v96 = thread_xor<16, 32>((i32)v95, item, exchange);
-            const i32 v97 = (v96 > v95 ? v96 : v95);
-            const i32 v98 = thread_xor<8, 32>((i32)v97, item, exchange);
-            const i32 v99 = (v98 > v97 ? v98 : v97);
-            const i32 v100 = thread_xor<4, 32>((i32)v99, item, exchange);
-            const i32 v101 = (v100 > v99 ? v100 : v99);
-            const i32 v102 = thread_xor<2, 32>((i32)v101, item, exchange);
-            const i32 v103 = (v102 > v101 ? v102 : v101);
-            const i32 v104 = thread_xor<1, 32>((i32)v103, item, exchange);
-            const i32 v105 = (v104 > v103 ? v104 : v103);
-            const f32 v106 = bits<f32>(v105);
-            const f32 v107 = (v106/0x1.fcp+6f);
-            const i32 v108 = (0x0p+0f < v107);
-            const f32 v109 = (0x1p+0f/v107);
-            const f32 v110 = (v108 ? v109 : 0x0p+0f);
-            const f32 v111 = (v93*v110);
-            const f32 v112 = (f32)(-v111);
-            const f32 v113 = (v111 > v112 ? v111 : v112);
-            const i32 v114 = (v113 < 0x1p+22f);
-            const f32 v115 = (v111+0x1.8p+23f);
-            const f32 v116 = (v115-0x1.8p+23f);
-            const f32 v117 = (v114 ? v116 : v111);
-            const f32 v118 = (v117 > -0x1p+7f ? v117 : -0x1p+7f);
-            const f32 v119 = (v118 < 0x1.fcp+6f ? v118 : 0x1.fcp+6f);
-            const i32 v120 = (conversion<i32, f32>::of(v119));
-            const i8 v121 = (i8)v120;
-            const i8 v122 = (v121 > -127 ? v121 : -127);
-            store<1>(((device u8 *)p8 + (i64)(v87) * 1 + 0), (i8)v122);
-        }
-        const i32 v123 = (i32)(item >> 3);
-        const i32 v124 = (v123 < 1);
-        const i32 v125 = (v124 ? 1 : 0);
-        for (i32 n15 = 0; n15 < v125; n15++) {
-            const i32 v126 = (item & 7);
-            const i32 v127 = (v126*4);
-            const i32 v128 = (v4+v127);
-            const vec<f32, 4> v129 = load<vec<f32, 4>, 16>(((const device u8 *)p0 + (i64)(v128) * 4 + 0));
-            const f32 v130 = v129[3];
-            const f32 v131 = v129[2];
-            const f32 v132 = v129[1];
-            const f32 v133 = v129[0];
-            const f32 v134 = metal::fma(v133, v133, 0x0p+0f);
-            const f32 v135 = metal::fma(v132, v132, v134);
-            const f32 v136 = metal::fma(v131, v131, v135);
-            const f32 v137 = metal::fma(v130, v130, v136);
-            const f32 v138 = thread_xor<4, 8>((f32)v137, item, exchange);
-            const f32 v139 = (v138+v137);
-            const f32 v140 = thread_xor<2, 8>((f32)v139, item, exchange);
-            const f32 v141 = (v140+v139);
-            const f32 v142 = thread_xor<1, 8>((f32)v141, item, exchange);
-            const f32 v143 = (v142+v141);
-            const i32 v144 = (v126 < 1);
-            const i32 v145 = (v144 ? 1 : 0);
-            for (i32 n16 = 0; n16 < v145; n16++) {
-                store<4>(((device u8 *)p9 + (i64)(tile) * 4 + 0), (f32)v143);
-            }
-        }
+    const vec<u8, 16> v3 = make<vec<u8, 16>>(48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48);
+    const vec<i32, 2> v4 = make<vec<i32, 2>>(32, 32);
+    f32 r14;
+    r14 = 0x0p+0f;
+    for (i32 n8 = 0; n8 < 2; n8++) {
+        const i32 v5 = (n8*4);
+        const vec<f32, 4> v6 = load<vec<f32, 4>, 16>(((const device u8 *)p5 + (i64)(v5) * 4 + 0));
+        const f32 v7 = v6[3];
+        const f32 v8 = v6[2];
+        const f32 v9 = v6[1];
+        const f32 v10 = v6[0];
+        const f32 v11 = r14;
+        const f32 v12 = (v10+v11);
+        const f32 v13 = (v9+v12);
+        const f32 v14 = (v8+v13);
+        const f32 v15 = (v7+v14);
+        r14 = v15;
     }
-}
-[[kernel, max_total_threads_per_threadgroup(256)]] void kf6a511815345c83b(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], threadgroup u32 *exchange [[threadgroup(0)]],
-    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
-    const i32 item = (i32)item_at;
-    f32 r16;
-    const i32 v0 = load<i32, 16>(((const device u8 *)p2 + 0));
-    const i32 v1 = (i32)(v0 >> 6);
-    const i32 v2 = (v1+1);
-    f32 r17;
-    f32 r18;
+    const f32 v16 = r14;
+    const f32 v17 = (v16*0x1p-8f);
+    const f32 v18 = (v17+0x1.4f8b58p-17f);
+    const f32 v19 = metal::sqrt(v18);
+    const f32 v20 = (0x1p+0f/v19);
     const i32 tile = (i32)tile_at;
     {
-        const i32 v3 = (i32)(item >> 5);
-        const i32 v4 = (v3 < 1);
-        const i32 v5 = (v4 ? 1 : 0);
-        for (i32 n7 = 0; n7 < v5; n7++) {
-            const i32 v6 = (i32)(tile >> 2);
-            const i32 v7 = (v6*128);
-            const i32 v8 = (i32)(tile >> 1);
-            const i32 v9 = (v8 & 1);
-            const i32 v10 = (v7+v9);
-            const i32 v11 = (v6*8192);
-            const i32 v12 = (tile & 3);
-            const i32 v13 = (v12*32);
-            const i32 v14 = (v11+v13);
-            const i32 v15 = (item & 31);
-            const i32 v16 = (v14+v15);
-            r16 = 0x0p+0f;
-            for (i32 n4 = 0; n4 < v2; n4++) {
-                const i32 v17 = (n4*2);
-                const i32 v18 = (v17+v10);
-                const f32 v19 = load<f32, 4>(((const device u8 *)p1 + (i64)(v18) * 4 + 0));
-                const i32 v20 = (n4*128);
-                const i32 v21 = (v20+v16);
-                const f32 v22 = load<f32, 4>(((const device u8 *)p3 + (i64)(v21) * 4 + 0));
-                const f32 v23 = r16;
-                const f32 v24 = metal::fma(v19, v22, v23);
-                r16 = v24;
-            }
-            const f32 v25 = r16;
-            const f32 v26 = load<f32, 4>(((const device u8 *)p4 + (i64)(v8) * 4 + 0));
-            const i32 v27 = (0x0p+0f < v26);
-            const f32 v28 = (v27 ? v26 : 0x1p+0f);
-            const f32 v29 = (v25/v28);
-            const i32 v30 = bits<i32>(v29);
-            const i32 v31 = (v30 & 2147483647);
-            const i32 v32 = thread_xor<16, 32>((i32)v31, item, exchange);
-            const i32 v33 = (v32 > v31 ? v32 : v31);
-            const i32 v34 = thread_xor<8, 32>((i32)v33, item, exchange);
-            const i32 v35 = (v34 > v33 ? v34 : v33);
-            const i32 v36 = thread_xor<4, 32>((i32)v35, item, exchange);
-            const i32 v37 = (v36 > v35 ? v36 : v35);
-            const i32 v38 = thread_xor<2, 32>((i32)v37, item, exchange);
-            const i32 v39 = (v38 > v37 ? v38 : v37);
-            const i32 v40 = thread_xor<1, 32>((i32)v39, item, exchange);
-            const i32 v41 = (v40 > v39 ? v40 : v39);
-            const f32 v42 = bits<f32>(v41);
-            const f32 v43 = (v42/0x1.fcp+6f);
-            const i32 v44 = (v15 < 1);
-            const i32 v45 = (v44 ? 1 : 0);
-            for (i32 n8 = 0; n8 < v45; n8++) {
-                store<4>(((device u8 *)p0 + (i64)(tile) * 4 + 0), (f32)v43);
-            }
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_device);
-        const i32 v46 = (tile*32);
-        const i32 v47 = (i32)(item >> 3);
-        const i32 v48 = (v46+v47);
-        const i32 v49 = (item & 7);
-        const i32 v50 = (v1-v49);
-        const i32 v51 = (i32)(v50 >> 3);
-        const i32 v52 = (v51+1);
-        const i32 v53 = (i32)(tile >> 2);
-        const i32 v54 = (v53*128);
-        const i32 v55 = (i32)(tile >> 1);
-        const i32 v56 = (v55 & 1);
-        const i32 v57 = (v54+v56);
-        const i32 v58 = (v53*8192);
-        const i32 v59 = (tile & 3);
-        const i32 v60 = (v59*32);
-        const i32 v61 = (v58+v60);
-        const i32 v62 = (v61+v47);
-        r17 = 0x0p+0f;
-        for (i32 n9 = 0; n9 < v52; n9++) {
-            const i32 v63 = (n9*8);
-            const i32 v64 = (v63+v49);
-            const i32 v65 = (v64*2);
-            const i32 v66 = (v65+v57);
-            const f32 v67 = load<f32, 4>(((const device u8 *)p1 + (i64)(v66) * 4 + 0));
-            const i32 v68 = (v64*128);
-            const i32 v69 = (v68+v62);
-            const f32 v70 = load<f32, 4>(((const device u8 *)p3 + (i64)(v69) * 4 + 0));
-            const f32 v71 = r17;
-            const f32 v72 = metal::fma(v67, v70, v71);
-            r17 = v72;
-        }
-        const f32 v73 = r17;
-        const f32 v74 = thread_xor<4, 8>((f32)v73, item, exchange);
-        const f32 v75 = (v74+v73);
-        const f32 v76 = thread_xor<2, 8>((f32)v75, item, exchange);
-        const f32 v77 = (v76+v75);
-        const f32 v78 = thread_xor<1, 8>((f32)v77, item, exchange);
-        const f32 v79 = (v78+v77);
-        const f32 v80 = load<f32, 4>(((const device u8 *)p4 + (i64)(v55) * 4 + 0));
-        const i32 v81 = (0x0p+0f < v80);
-        const f32 v82 = (v81 ? v80 : 0x1p+0f);
-        const f32 v83 = (v79/v82);
-        const f32 v84 = load<f32, 4>(((const device u8 *)p0 + (i64)(tile) * 4 + 0));
-        const i32 v85 = (0x0p+0f < v84);
-        const f32 v86 = (0x1p+0f/v84);
-        const f32 v87 = (v85 ? v86 : 0x0p+0f);
-        const f32 v88 = (v83*v87);
-        const f32 v89 = (f32)(-v88);
-        const f32 v90 = (v88 > v89 ? v88 : v89);
-        const i32 v91 = (v90 < 0x1p+22f);
-        const f32 v92 = (v88+0x1.8p+23f);
-        const f32 v93 = (v92-0x1.8p+23f);
-        const f32 v94 = (v91 ? v93 : v88);
-        const f32 v95 = (v94 > -0x1p+7f ? v94 : -0x1p+7f);
-        const f32 v96 = (v95 < 0x1.fcp+6f ? v95 : 0x1.fcp+6f);
-        const i32 v97 = (conversion<i32, f32>::of(v96));
-        const i8 v98 = (i8)v97;
-        const i8 v99 = (v98 > -127 ? v98 : -127);
-        const i32 v100 = (v49 < 1);
-        const i32 v101 = (v100 ? 1 : 0);
-        for (i32 n10 = 0; n10 < v101; n10++) {
-            store<1>(((device u8 *)p5 + (i64)(v48) * 1 + 0), (i8)v99);
-        }
-        for (i32 n11 = 0; n11 < v5; n11++) {
-            const i32 v102 = (item & 31);
-            const i32 v103 = (v61+v102);
-            r18 = 0x0p+0f;
-            for (i32 n6 = 0; n6 < v2; n6++) {
-                const i32 v104 = (n6*2);
-                const i32 v105 = (v104+v57);
-                const f32 v106 = load<f32, 4>(((const device u8 *)p1 + (i64)(v105) * 4 + 0));
-                const i32 v107 = (n6*128);
-                const i32 v108 = (v107+v103);
-                const f32 v109 = load<f32, 4>(((const device u8 *)p3 + (i64)(v108) * 4 + 0));
-                const f32 v110 = r18;
-                const f32 v111 = metal::fma(v106, v109, v110);
-                r18 = v111;
-            }
-            const f32 v112 = r18;
-            const f32 v113 = (v112/v82);
-            const f32 v114 = (v113*v87);
-            const f32 v115 = (f32)(-v114);
-            const f32 v116 = (v114 > v115 ? v114 : v115);
-            const i32 v117 = (v116 < 0x1p+22f);
-            const f32 v118 = (v114+0x1.8p+23f);
-            const f32 v119 = (v118-0x1.8p+23f);
-            const f32 v120 = (v117 ? v119 : v114);
-            const f32 v121 = (v120 > -0x1p+7f ? v120 : -0x1p+7f);
-            const f32 v122 = (v121 < 0x1.fcp+6f ? v121 : 0x1.fcp+6f);
-            const i32 v123 = (conversion<i32, f32>::of(v122));
-            const i8 v124 = (i8)v123;
-            const i8 v125 = (v124 > -127 ? v124 : -127);
-            const i32 v126 = (i32)v125;
-            const i32 v127 = thread_xor<16, 32>((i32)v126, item, exchange);
-            const i32 v128 = (v127+v126);
-            const i32 v129 = thread_xor<8, 32>((i32)v128, item, exchange);
-            const i32 v130 = (v129+v128);
-            const i32 v131 = thread_xor<4, 32>((i32)v130, item, exchange);
-            const i32 v132 = (v131+v130);
-            const i32 v133 = thread_xor<2, 32>((i32)v132, item, exchange);
-            const i32 v134 = (v133+v132);
-            const i32 v135 = thread_xor<1, 32>((i32)v134, item, exchange);
-            const i32 v136 = (v135+v134);
-            const i32 v137 = (v102 < 1);
-            const i32 v138 = (v137 ? 1 : 0);
-            for (i32 n12 = 0; n12 < v138; n12++) {
-                store<4>(((device u8 *)p6 + (i64)(tile) * 4 + 0), (i32)v136);
-            }
+        const i32 v21 = (tile*16);
+        const i32 v22 = (i32)(item >> 3);
+        const i32 v23 = (v21+v22);
+        const i32 v24 = (v23*2);
+        const i32 v25 = (v24+212992);
+        const u16 v26 = load<u16, 2>(((const device u8 *)p1 + (i64)(v24) * 1 + 212992));
+        const f32 v27 = float_of_half(v26);
+        const i32 v28 = (item & 7);
+        const i32 v29 = (i32)(v28 >> 2);
+        const i32 v30 = (v29*4);
+        const i32 v31 = (v28 & 3);
+        const i32 v32 = (v30+v31);
+        const f32 v33 = load<f32, 4>(((const device u8 *)p2 + (i64)(v32) * 4 + 0));
+        const f32 v34 = (v27*v33);
+        const i32 v35 = (tile*256);
+        const i32 v36 = (v22*16);
+        const i32 v37 = (v35+v36);
+        const i32 v38 = (i32)(item >> 2);
+        const i32 v39 = (v38 & 1);
+        const i32 v40 = (v39*8);
+        const i32 v41 = (v37+v40);
+        const i32 v42 = (item & 3);
+        const i32 v43 = (v42*2);
+        const i32 v44 = (v41+v43);
+        const i32 v45 = (v44+196608);
+        const vec<u8, 2> v46 = load<vec<u8, 2>, 2>(((const device u8 *)p1 + (i64)(v44) * 1 + 196608));
+        const vec<i8, 2> v47 = bits<vec<i8, 2>>(v46);
+        const vec<i32, 2> v48 = converted<vec<i32, 2>>(v47);
+        const i32 v49 = (tile*2048);
+        const i32 v50 = (v22*128);
+        const i32 v51 = (v49+v50);
+        const i32 v52 = (v39*64);
+        const i32 v53 = (v51+v52);
+        const i32 v54 = (item & 1);
+        const i32 v55 = (v54*32);
+        const i32 v56 = (v53+v55);
+        const vec<u8, 16> v57 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 0));
+        const vec<u64, 2> v58 = bits<vec<u64, 2>>(v57);
+        const i32 v59 = (i32)(v42 >> 1);
+        const i32 v60 = (v59*4);
+        const u8 v61 = (u8)v60;
+        const u64 v62 = (u64)v61;
+        const vec<u64, 2> v63 = make<vec<u64, 2>>(v62, v62);
+        const vec<u64, 2> v64 = (vec<u64, 2>)(v58 >> (u64)v62);
+        const vec<u8, 16> v65 = bits<vec<u8, 16>>(v64);
+        const vec<u8, 16> v66 = (v65 & v1);
+        const i32 v67 = (tile*1024);
+        const i32 v68 = (v22*64);
+        const i32 v69 = (v67+v68);
+        const i32 v70 = (v39*32);
+        const i32 v71 = (v69+v70);
+        const i32 v72 = (v71+131072);
+        const vec<u8, 16> v73 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131072));
+        const i32 v74 = (v31*2);
+        const u8 v75 = (u8)v74;
+        const vec<u8, 16> v76 = make<vec<u8, 16>>(v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75);
+        const vec<u8, 16> v77 = (vec<u8, 16>)(v73 >> (u8)v75);
+        const vec<u64, 2> v78 = bits<vec<u64, 2>>(v77);
+        const vec<u64, 2> v79 = (vec<u64, 2>)(v78 << 4L);
+        const vec<u8, 16> v80 = bits<vec<u8, 16>>(v79);
+        const vec<u8, 16> v81 = (v80 & v3);
+        const vec<u8, 16> v82 = (v66 | v81);
+        const i32 v83 = (v39*128);
+        const i32 v84 = (v42*32);
+        const i32 v85 = (v83+v84);
+        const vec<i8, 16> v86 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 0));
+        const vec<i32, 4> v87 = dot4(v0, v82, v86);
+        const i32 v88 = (v56+16);
+        const vec<u8, 16> v89 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 16));
+        const vec<u64, 2> v90 = bits<vec<u64, 2>>(v89);
+        const vec<u64, 2> v91 = (vec<u64, 2>)(v90 >> (u64)v62);
+        const vec<u8, 16> v92 = bits<vec<u8, 16>>(v91);
+        const vec<u8, 16> v93 = (v92 & v1);
+        const i32 v94 = (v72+16);
+        const vec<u8, 16> v95 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131088));
+        const vec<u8, 16> v96 = (vec<u8, 16>)(v95 >> (u8)v75);
+        const vec<u64, 2> v97 = bits<vec<u64, 2>>(v96);
+        const vec<u64, 2> v98 = (vec<u64, 2>)(v97 << 4L);
+        const vec<u8, 16> v99 = bits<vec<u8, 16>>(v98);
+        const vec<u8, 16> v100 = (v99 & v3);
+        const vec<u8, 16> v101 = (v93 | v100);
+        const i32 v102 = (v85+16);
+        const vec<i8, 16> v103 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 16));
+        const vec<i32, 4> v104 = dot4(v0, v101, v103);
+        const vec<i32, 4> v105 = make<vec<i32, 4>>(v87[0], v87[2], v104[0], v104[2]);
+        const vec<i32, 4> v106 = make<vec<i32, 4>>(v87[1], v87[3], v104[1], v104[3]);
+        const vec<i32, 4> v107 = (v105+v106);
+        const vec<i32, 2> v108 = make<vec<i32, 2>>(v107[0], v107[2]);
+        const vec<i32, 2> v109 = make<vec<i32, 2>>(v107[1], v107[3]);
+        const vec<i32, 2> v110 = (v108+v109);
+        const i32 v111 = (v40+v43);
+        const vec<i32, 2> v112 = load<vec<i32, 2>, 8>(((const device u8 *)p4 + (i64)(v111) * 4 + 0));
+        const vec<i32, 2> v113 = (v112*v4);
+        const vec<i32, 2> v114 = (v110-v113);
+        const vec<i32, 2> v115 = (v48*v114);
+        const i32 v116 = v115[0];
+        const i32 v117 = v115[1];
+        const i32 v118 = (v116+v117);
+        const f32 v119 = (f32)v118;
+        const f32 v120 = (v34*v119);
+        const f32 v121 = (v120*v20);
+        const f32 v122 = thread_xor<4, 8>((f32)v121, item, exchange);
+        const f32 v123 = (v122+v121);
+        const f32 v124 = thread_xor<2, 8>((f32)v123, item, exchange);
+        const f32 v125 = (v124+v123);
+        const f32 v126 = thread_xor<1, 8>((f32)v125, item, exchange);
+        const f32 v127 = (v126+v125);
+        const i32 v128 = (v28 < 1);
+        const i32 v129 = (v128 ? 1 : 0);
+        for (i32 n9 = 0; n9 < v129; n9++) {
+            store<4>(((device u8 *)p0 + (i64)(v23) * 4 + 0), (f32)v127);
         }
     }
 }

@@ -69,7 +69,8 @@ static void forms_agree_on(const char *device, const char *target) {
             compare_run(&c, forms[form], read, 1e-5);
             if (!engine_compile(c.engine, &y, 1, &step, &err)) compare_fail("%s", err.text);
             assert_int_equal(step_shared_count(step), 1);
-            assert_int_equal(step_stage_count(step), form == SUMS_ORDERED ? 1 : 2);
+            int stages = step_stage_count(step);   // the sum of parts is little work, the end of the kernel before it where tiles know the last one
+            assert_true(stages == (form == SUMS_ORDERED ? 1 : 2) || (form == SUMS_PARTS && stages == 1));
             if (strcmp(device, "opencl") == 0) assert_int_equal(stages_with(step, "add_to("), form == SUMS_ATOMIC);
             step_destroy(step);
             compare_close(&c);
