@@ -1,7 +1,7 @@
 // threads: the threads of a group share a tile, on targets where a tile is a group.
 // In: a kernel. Out: the same, each store and some of its sums spread over the threads: SPECIAL 1 is the thread, THREAD_XOR
 // brings partial results together by the monoid's own combining op, BARRIERs stand where a statement touches what threads of
-// an earlier one wrote or read.
+// an earlier one wrote or read. A LAST_TILE is such a barrier, too.
 // Invariant: each element is stored once, by one thread; a THREAD_XOR that needs a barrier is reached by all threads alike.
 // Example: 32 rows of 64 blocks, 512 threads: 16 rows at a time, 32 neighbouring threads a row, 2 blocks a thread, 5 steps of
 // x + thread_xor(x).

@@ -61,6 +61,12 @@ bool engine_open(Engine **out, const char *device_name, const char *target, int 
         engine_free(e);
         return false;
     }
+    e->counters = -1;
+    if (e->target.tiles.has_tails && !engine_buffer_alloc(e, MOST_COUNTERS * sizeof(int32_t), &e->counters, err)) {
+        e->device->close(e->state);
+        engine_free(e);
+        return false;
+    }
     // Where passes are to be verified every kernel must go through them.
     if (!device->runs_linear && !verify_wanted()) e->sources = source_cache_open();
     *out = e;

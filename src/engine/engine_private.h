@@ -34,6 +34,7 @@ struct Engine {
     pthread_mutex_t adding;    // of buffers; never held for long
     Arena *buffer_arena;
     VEC(Buffer) buffers;       // by id
+    int64_t counters;          // buffer of LAST_TILEs' cells, 0 between kernels: all steps' own; −1 where the target has no such kernels
     Map programs;              // canonical key → Compiled *
     SourceCache *sources;      // NULL: every step is scheduled, every new kernel goes through codegen
     VEC(Compiled *) compiled;

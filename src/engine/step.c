@@ -85,10 +85,9 @@ static int64_t place_temps(Builder *b, Arena *arena, int64_t *offset) {
             if (b->phase[k] > last[t]) last[t] = b->phase[k];
         }
     for (int i = 0; i < n; i++) {
-        bool unused = last[i] < 0 || b->schedule.temps.at[i].is_output;
+        bool unused = last[i] < 0 || b->schedule.temps.at[i].is_output || b->schedule.temps.at[i].stays_zero;
         nbytes[i] = unused ? 0 : bytes_of(b, FIRST_TEMP_ID + i);
         if (unused) first[i] = 1, last[i] = 0;
-        else if (b->schedule.temps.at[i].stays_zero) first[i] = 0, last[i] = INT32_MAX;   // as the block is when it is made
     }
     return memory_plan(arena, nbytes, first, last, n, offset);
 }
@@ -104,6 +103,7 @@ static void list_outputs(Builder *b, StepTable *t) {
 
 static Place place_of(const Builder *b, const StepTable *t, const int64_t *offset, int64_t id) {
     if (id < FIRST_TEMP_ID) return (Place){PLACE_BUFFER, id};
+    if (b->schedule.temps.at[id - FIRST_TEMP_ID].stays_zero) return (Place){PLACE_BUFFER, b->engine->counters};
     for (int64_t i = 0; i < t->n_outputs; i++) if (b->schedule.output_ids[i] == id) return (Place){PLACE_OUTPUT, i};
     return (Place){PLACE_BLOCK, offset[id - FIRST_TEMP_ID]};
 }

@@ -10,6 +10,7 @@ static size_t cells_of(const Draws *d) { return (size_t)d->plan->slots * (size_t
 bool draws_open(Draws *d, Arena *arena, Engine *engine, const ModelPlan *plan, int64_t logits, Error *err) {
     size_t vocab = (size_t)plan->config->vocab;
     *d = (Draws){.engine = engine, .plan = plan, .logits = logits, .bias = -1};
+    pthread_mutex_init(&d->adding, NULL);
     d->everything = memset(arena_new(arena, vocab), 1, vocab);
     TRY(engine_buffer_alloc(engine, cells_of(d) * sizeof(int32_t), &d->counts, err));
     TRY(engine_buffer_alloc(engine, cells_of(d), &d->allowed, err));
@@ -32,12 +33,19 @@ void draws_part(Draws *d) {
     memset(d->joined, 0, sizeof d->joined);
 }
 
-void draws_close(Draws *d) { draws_part(d); }
+void draws_close(Draws *d) {
+    draws_part(d);
+    pthread_mutex_destroy(&d->adding);
+}
 
 // ---------------------------------------------------------------- steps
 
+// By whoever needs it first: a step that is compiled beside others, or a draw.
 static bool bias_buffer(Draws *d, Error *err) {
-    return d->bias >= 0 || engine_buffer_alloc(d->engine, cells_of(d) * sizeof(float), &d->bias, err);
+    pthread_mutex_lock(&d->adding);
+    bool ok = d->bias >= 0 || engine_buffer_alloc(d->engine, cells_of(d) * sizeof(float), &d->bias, err);
+    pthread_mutex_unlock(&d->adding);
+    return ok;
 }
 
 bool draws_compile(Draws *d, int parts, Step **step, Error *err) {

@@ -3,6 +3,7 @@
 // Invariant: draw i reads StepInputs.draws[i] and leaves DrawResult i; a joined step is made once and runs again without allocating.
 // Example: rows of 4 sequences, all by top-k: one table of the step and 4 draws, one copy before it, one result behind it
 #pragma once
+#include <pthread.h>
 #include "engine/engine.h"
 #include "models/plan.h"
 
@@ -16,6 +17,7 @@ typedef struct Draws {
     int64_t logits;                    // f32 [MODEL_ROWS_MIXED, vocab]
     int64_t counts, allowed;           // i32, u8 [slots, vocab]
     int64_t bias;                      // f32 [slots, vocab]; −1 until it is needed
+    pthread_mutex_t adding;            // of bias
     const uint8_t *everything;         // [vocab]: ones
     int64_t results;                   // DrawResult [MODEL_ROWS_MIXED], where the host reads it
     struct DrawBuffers { int64_t params, words, row, slot, result; } at[MODEL_ROWS_MIXED];

@@ -2,6 +2,7 @@
 // In: a table of stages. Out: every tile has run. A table that is run again is a captured graph: one launch a step.
 // Invariant: all work goes through one stream, so that copies and steps stay in their order.
 // Example: run(stages, 430) → 430 launches captured; run again → cuGraphLaunch
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct DeviceState {
     CudaDeviceId device;
     CudaContext context;
     CudaStream stream;
+    pthread_mutex_t recording;           // of a graph: what another thread asks of the stream meanwhile would become a part of it
     CudaEvent before, after;
     CudaPrograms programs;
     const char *name, *architecture;
@@ -107,6 +109,7 @@ static bool cuda_open(DeviceState **out, const char *target_name, int threads, E
     DeviceState *state = calloc(1, sizeof *state);
     if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the cuda device");
     state->arena = arena_create();
+    pthread_mutex_init(&state->recording, NULL);
     bool ok = cuda_api_open(&state->api, err) && card_open(state, err);
     if (ok && target_name && strcmp(target_name, "native") && strcmp(target_name, state->architecture))
         ok = fail(err, LATHE_BAD_REQUEST, "\"%s\" is not a target of %s; choose one of: native, %s", target_name, state->name, state->architecture);
@@ -144,14 +147,18 @@ static void *cuda_alloc(DeviceState *state, size_t nbytes) {
     if (nbytes > SIZE_MAX / 4 || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return NULL;
     size_t size = nbytes + READABLE_BEHIND;
     if (state->api.MemAlloc(&at, size) != CUDA_SUCCESS) return NULL;
+    pthread_mutex_lock(&state->recording);
     transfer_note(state, state->api.MemsetD8Async(at, 0, size, state->stream));
+    pthread_mutex_unlock(&state->recording);
     return (void *)(uintptr_t)at;
 }
 
 static void cuda_release(DeviceState *state, void *at, size_t nbytes) {
     (void)nbytes;
     if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
+    pthread_mutex_lock(&state->recording);
     transfer_note(state, state->api.StreamSynchronize(state->stream));
+    pthread_mutex_unlock(&state->recording);
     transfer_note(state, state->api.MemFree(address_of(at)));
 }
 
@@ -166,7 +173,9 @@ static void *cuda_alloc_shared(DeviceState *state, size_t nbytes) {
 static void cuda_release_shared(DeviceState *state, void *at, size_t nbytes) {
     (void)nbytes;
     if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
+    pthread_mutex_lock(&state->recording);
     transfer_note(state, state->api.StreamSynchronize(state->stream));
+    pthread_mutex_unlock(&state->recording);
     transfer_note(state, state->api.MemFreeHost(at));
 }
 
@@ -299,10 +308,15 @@ static bool stage_launch(DeviceState *state, const Stage *stage, bool is_early, 
 static bool graph_capture(DeviceState *state, const Stage *stages, int n, CudaGraphExec *exec, Error *err) {
     const CudaApi *api = &state->api;
     CudaGraph graph = NULL;
-    TRY(check(state, "capturing", api->StreamBeginCapture(state->stream, CUDA_CAPTURE_THREAD), err));
-    bool ok = true;
+    pthread_mutex_lock(&state->recording);
+    bool ok = check(state, "capturing", api->StreamBeginCapture(state->stream, CUDA_CAPTURE_THREAD), err);
+    if (!ok) {
+        pthread_mutex_unlock(&state->recording);
+        return false;
+    }
     for (int i = 0; i < n && ok; i++) ok = stage_launch(state, &stages[i], state->has_early && i > 0, err);
     int32_t status = api->StreamEndCapture(state->stream, &graph);
+    pthread_mutex_unlock(&state->recording);
     ok = ok && check(state, "capturing", status, err) && check(state, "a graph", api->GraphInstantiate(exec, graph, 0), err);
     if (graph) (void)api->GraphDestroy(graph);
     return ok;

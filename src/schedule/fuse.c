@@ -3,6 +3,7 @@
 // An item may join a group where all that it reads of the group's buffers was written by its own tile. Each axis of a
 // stored buffer says which tile wrote an element, so reading element f means tile coordinate (f // stride % size) // c:
 // if that is a loop of the reader, both loops become one tile range; else the axis is computed whole in each tile.
+// Where a group before that one is the better company, and nobody has waited for it yet, it moves behind and takes the item.
 // Invariant: whatever tiles run in whatever order, each reads only what itself or an earlier kernel wrote.
 // Example: y[r] = Σ…; s[b] = max_j |y[32b + j]|: y's r is cut as 32·t + i, b is t, and both stand in one kernel.
 #include <string.h>

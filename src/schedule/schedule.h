@@ -19,10 +19,10 @@ typedef struct Item {
 
 // A buffer that lives only inside a step, or an output of it.
 // is_shared: tiles each make an addend of its elements, so that whoever reads it stands in a later kernel. stays_zero: counters
-// of a LAST_TILE, in memory of their own.
+// of a LAST_TILE, MOST_COUNTERS at most, which lie where those of all kernels lie: kernels run one after the other.
 typedef struct Temp { int64_t id; DType dtype; int64_t count; bool is_output, is_shared, stays_zero; } Temp;
 
-enum { FIRST_TEMP_ID = 1 << 30 };   // ids below belong to the engine
+enum { FIRST_TEMP_ID = 1 << 30, MOST_COUNTERS = 4096 };   // ids below belong to the engine
 
 typedef struct Schedule {
     Arena *arena;

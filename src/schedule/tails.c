@@ -1,7 +1,7 @@
 // tails: a kernel of little work becomes the end of the one before it: whichever tile ends last does it, and nobody waits for
 // another launch.
 // In: kernels in an order that can run. Out: the same, some of them behind a LAST_TILE of the kernel before.
-// Invariant: a tail runs when all tiles whose cells it reads or overwrites have ended; its counters are 0 between steps.
+// Invariant: a tail runs when all tiles whose cells it reads or overwrites have ended; its counters are 0 between kernels.
 // Example: scores of 64 experts, a tile each: the last tile ranks them, too. 20 heads' 16 pages: a head's last page adds them up.
 #include "schedule/schedule.h"
 
@@ -58,7 +58,7 @@ static UOp *tile_followed(Arena *arena, const Kernel *first, const Kernel *next)
     if (next->tiles.len != 1) return NULL;
     for (size_t t = 0; t < first->tiles.len; t++) {
         UOp *tile = first->tiles.at[t];
-        if (range_size(tile) == range_size(next->tiles.at[0]) && follows(arena, first, tile, next, next->tiles.at[0])) return tile;
+        if (range_size(tile) == range_size(next->tiles.at[0]) && range_size(tile) <= MOST_COUNTERS && follows(arena, first, tile, next, next->tiles.at[0])) return tile;
     }
     return NULL;
 }
@@ -106,6 +106,7 @@ static void append(Schedule *s, Kernel *out, const Kernel *next, UOp *at, UOp *l
             n_tiles++;
         }
         UOp *moved = simplify(uop_substitute(store, of, is, n_tiles));
+        CHECK(n + moved->n_src <= MAX_TILES + 40);
         for (int k = 2; k < moved->n_src; k++) loops[n++] = moved->src[k];
         moved = read_behind(s->arena, out, uop_store(moved->src[0], moved->src[1], loops, n), last);
         from[i] = old, to[i] = moved;
@@ -129,7 +130,8 @@ typedef enum TailKind { TAIL_NONE, TAIL_WHOLE, TAIL_TILES } TailKind;
 static bool try_tail(Schedule *s, Kernel *first, const Kernel *next, TailKind *has) {
     if (holds_op(s->arena, sink_of(first), OP_ATOMIC_ADD) || holds_op(s->arena, sink_of(next), OP_ATOMIC_ADD)) return false;
     ArenaMark mark = arena_mark(s->arena);
-    int loops = count_loops(s->arena, first) + count_loops(s->arena, next);
+    // Each statement of next may get loops of its own for its tiles.
+    int loops = count_loops(s->arena, first) + count_loops(s->arena, next) + (int)(next->tiles.len * next->stores.len);
     arena_release(s->arena, mark);
     if (tiles_of(first) > WAVES * s->wishes.width || loops > MAX_LOOPS || first->tiles.len > MAX_TILES || next->tiles.len > MAX_TILES) return false;
     UOp *tile = *has == TAIL_NONE ? tile_followed(s->arena, first, next) : NULL;
