@@ -64,7 +64,7 @@ class Card:
 
 
 def test_numbers(card: Card) -> None:
-    """Needed and free, and of what it consists; nothing is copied before."""
+    """Needed and free, but for the engine's few KiB, and of what it consists; nothing is copied before."""
     done = card.run(64 * MIB)
     assert done.returncode == 1, done
     found = re.search(r"needs (\d+) MiB on Fake card, of which (\d+) MiB are free: (\d+) of weights, (\d+) of cache for \d+ positions, "
@@ -72,7 +72,7 @@ def test_numbers(card: Card) -> None:
     assert found, done.stderr
     needed, free, weights, cache, scratch = map(int, found.groups())
     size = card.model.stat().st_size
-    assert free == 64 and abs(weights * MIB - size) < 2 * MIB and abs(needed - weights - cache - scratch) <= 2, done.stderr
+    assert free in (63, 64) and abs(weights * MIB - size) < 2 * MIB and abs(needed - weights - cache - scratch) <= 2, done.stderr
     assert "smaller model" in done.stderr and "--gpu-layers" not in done.stderr, done.stderr
 
 
