@@ -73,14 +73,6 @@ static bool has_lanes_inside(UOp *value) {
     return false;
 }
 
-// Whether a loop ends where its thread's share does: what lies behind belongs to nobody. Other loops that end at data have terms
-// that are masked there (ragged.c), so that whole steps may be taken.
-static bool ends_at_thread(const UOp *range) {
-    UOpList order = uop_toposort_value(graph_arena(range->graph), range->src[0]);
-    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && order.at[k]->arg[0] == 1) return true;
-    return false;
-}
-
 // How a fold's ranges are split: range `split` into steps of `factor`, all later ones wholly lanes.
 typedef struct FoldPlan { int split; int64_t factor; } FoldPlan;
 
@@ -155,7 +147,9 @@ static UOp *plan_fold(UOp *u, bool is_stepwise) {
     UOp *split = ranges[plan.split];
     int64_t size = range_size(split), full = size / plan.factor, rest = size % plan.factor, lanes_count = plan.factor;
     for (int i = plan.split + 1; i < n; i++) lanes_count *= range_size(ranges[i]);
-    if (!range_is_static(split) && plan.factor > 1 && ends_at_thread(split)) return accum_new(a);
+    // What lies behind a thread's share belongs to nobody. Other loops that end at data have terms that are masked there (ragged.c),
+    // so that whole steps may be taken.
+    if (plan.factor > 1 && ends_at_thread(split)) return accum_new(a);
     if (lanes_count > MAX_LANES || (!range_is_static(split) && rest) || (rest && plan.split > 0)) return accum_new(a);
 
     int n_loops = 0, n_lanes = 0;

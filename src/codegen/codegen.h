@@ -18,6 +18,9 @@ UOp *lower_tiles(UOp *sink, const Target *target);      // linearize.c: tile ran
 UOp *saturate(UOp *sink, const Target *target);        // saturate.c: addresses in their cheapest form
 UOpList linearize(Arena *arena, UOp *sink);             // linearize.c: program order, invariants outside loops
 
+// Whether a loop ends where its thread's share does (threads.c).
+bool ends_at_thread(const UOp *range);
+
 bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Error *err) MUST_CHECK;
 
 // Σ over lanes etc. of an ACCUM, in parts (see ops.def).

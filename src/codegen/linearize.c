@@ -229,11 +229,8 @@ static bool may_stand_before(UOp *range, UOp *u) {
 }
 
 // A loop of which some threads take no step: what it would read for them may lie outside of memory.
-static bool is_for_some_threads(Lines *l, UOp *range) {
-    if (range->op != OP_RANGE || range_is_static(range) || range_kind(range) == RANGE_SINGLE) return false;
-    UOpList order = uop_toposort_value(l->arena, range->src[0]);
-    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && order.at[k]->arg[0]) return true;
-    return false;
+static bool is_for_some_threads(const UOp *range) {
+    return range->op == OP_RANGE && range_kind(range) != RANGE_SINGLE && ends_at_thread(range);
 }
 
 static bool reads_memory(Lines *l, UOp *u) {
@@ -266,7 +263,7 @@ static void emit_nest(Lines *l, UOp *u) {
     for (int i = n_stores; i < u->n_src; i++) {
         UOp *range = u->src[i];
         UOpMap seen;
-        bool may_read = !is_for_some_threads(l, range);
+        bool may_read = !is_for_some_threads(range);
         uop_map_init(&seen, l->arena);
         for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], range, &seen, may_read);
         for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], range, &seen, may_read);   // no value need hold a loop

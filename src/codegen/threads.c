@@ -26,6 +26,13 @@ static UOp *steps_of_thread(UOp *range, UOp *at, int64_t threads, RangeKind kind
     return uop_range_most(range->graph, simplify(end), most, kind);
 }
 
+bool ends_at_thread(const UOp *range) {
+    if (range_is_static(range)) return false;
+    UOpList order = uop_toposort_value(graph_arena(range->graph), range->src[0]);
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && order.at[k]->arg[0] == 1) return true;
+    return false;
+}
+
 // What a list of loops becomes for thread `at` of `threads`: loop i is replaced by to[i], outer loops stay.
 typedef struct Split {
     UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *loop[MAX_LOOPS], *only;   // loop: what stays of it, or NULL; only: a guard
