@@ -28,7 +28,7 @@ static void note_stated(Arena *arena, Map *stated, const UOp *buffer) {
 
 Canonical canonicalize(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context) {
     Graph *g = graph_create(arena);
-    UOp *old = uop_sink(kernel->stores.at[0]->graph, kernel->stores.at, (int)kernel->stores.len);
+    UOp *old = kernel_sink(kernel);
     UOpList order = uop_toposort(arena, old);
     UOpMap done, number;
     uop_map_init(&done, arena);

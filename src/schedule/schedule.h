@@ -44,6 +44,12 @@ typedef struct Kernel {
     VEC(UOp *) tiles;            // RANGE_GLOBAL nodes, outermost first
     double work;                 // operations of the whole kernel, estimated
 } Kernel;
+static inline UOp *kernel_sink(const Kernel *k) { return uop_sink(k->stores.at[0]->graph, k->stores.at, (int)k->stores.len); }
+static inline int64_t kernel_tiles(const Kernel *k) {
+    int64_t n = 1;
+    for (size_t i = 0; i < k->tiles.len; i++) n *= range_size(k->tiles.at[i]);
+    return n;
+}
 typedef struct KernelList { Kernel *at; size_t len, cap; } KernelList;
 
 // kernels.c: the whole graph under the outputs. False: poison, or a read that no order makes right.

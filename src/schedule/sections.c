@@ -19,8 +19,7 @@ typedef struct Touched { Use *use; bool is_write; } Touched;
 
 // The level of a kernel, which then counts as one of it.
 static int place(Arena *arena, Map *uses, const Kernel *kernel, int *loops) {
-    UOp *sink = uop_sink(kernel->stores.at[0]->graph, kernel->stores.at, (int)kernel->stores.len);
-    UOpList order = uop_toposort(arena, sink);
+    UOpList order = uop_toposort(arena, kernel_sink(kernel));
     VEC(Touched) touched = {0};
     int level = 0;
     *loops = 1;
@@ -42,12 +41,6 @@ static int place(Arena *arena, Map *uses, const Kernel *kernel, int *loops) {
     return level;
 }
 
-static int64_t tile_count(const Kernel *kernel) {
-    int64_t n = 1;
-    for (size_t i = 0; i < kernel->tiles.len; i++) n *= range_size(kernel->tiles.at[i]);
-    return n;
-}
-
 static UOp *clamped(UOp *u, int64_t lo, int64_t hi) {
     UOp *least = uop_binary(OP_MAX, u, uop_int(u->graph, DT_I32, lo));
     return simplify(uop_binary(OP_MIN, least, uop_int(u->graph, DT_I32, hi)));
@@ -63,7 +56,7 @@ static UOp *only_in(UOp *tile, int64_t first, int64_t count) {
 
 static void add_section(Schedule *s, Kernel *out, UOp *tile, int64_t first, const Kernel *kernel) {
     Graph *g = s->graph;
-    int64_t count = tile_count(kernel), inner = count;
+    int64_t count = kernel_tiles(kernel), inner = count;
     int n = 0;
     UOp **from = arena_new(s->arena, (kernel->tiles.len + kernel->stores.len) * sizeof *from);
     UOp **to = arena_new(s->arena, (kernel->tiles.len + kernel->stores.len) * sizeof *to);
@@ -87,7 +80,7 @@ static void add_section(Schedule *s, Kernel *out, UOp *tile, int64_t first, cons
     out->work += kernel->work;
 }
 
-static double tile_work(const Kernel *kernel) { return kernel->work / (double)tile_count(kernel); }
+static double tile_work(const Kernel *kernel) { return kernel->work / (double)kernel_tiles(kernel); }
 
 // The longest tiles first: what is left at the end is short for all workers.
 static Kernel joined(Schedule *s, const Kernel *kernels, size_t *members, size_t n) {
@@ -99,12 +92,12 @@ static Kernel joined(Schedule *s, const Kernel *kernels, size_t *members, size_t
         }
     Kernel out = {0};
     int64_t total = 0, first = 0;
-    for (size_t i = 0; i < n; i++) total += tile_count(&kernels[members[i]]);
+    for (size_t i = 0; i < n; i++) total += kernel_tiles(&kernels[members[i]]);
     UOp *tile = uop_range_const(s->graph, total, RANGE_GLOBAL);
     vec_push(s->arena, &out.tiles, tile);
     for (size_t i = 0; i < n; i++) {
         add_section(s, &out, tile, first, &kernels[members[i]]);
-        first += tile_count(&kernels[members[i]]);
+        first += kernel_tiles(&kernels[members[i]]);
     }
     return out;
 }

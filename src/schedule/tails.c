@@ -9,18 +9,10 @@ enum { MAX_LOOPS = 100, MAX_TILES = 16 };   // loops: linearize keeps sets of th
 static const double WAVES = 5;              // of tiles: each waits until all can see what it stored, about half of what a start costs
 static const double ALONE = 0.5;            // of starting a kernel: what one tile may do while the others of a device have ended
 
-static UOp *sink_of(const Kernel *k) { return uop_sink(k->stores.at[0]->graph, k->stores.at, (int)k->stores.len); }
-
-static int count_loops(Arena *arena, const Kernel *k) {
-    UOpList order = uop_toposort(arena, sink_of(k));
+static int count_loops(Arena *arena, UOp *sink) {
+    UOpList order = uop_toposort(arena, sink);
     int n = 0;
     for (size_t i = 0; i < order.len; i++) n += order.at[i]->op == OP_RANGE;
-    return n;
-}
-
-static double tiles_of(const Kernel *k) {
-    double n = 1;
-    for (size_t i = 0; i < k->tiles.len; i++) n *= (double)range_size(k->tiles.at[i]);
     return n;
 }
 
@@ -33,7 +25,7 @@ static UOp *coordinate(UOp *cell, int64_t stride, int64_t size) {
 // Whether each cell that `next` reads of what `first` stores was stored by a tile with the same place in `tile` as next has in its
 // own, and nothing that next stores is touched by first.
 static bool follows(Arena *arena, const Kernel *first, UOp *tile, const Kernel *next, UOp *own) {
-    UOpList reads = uop_toposort(arena, sink_of(next)), before = uop_toposort(arena, sink_of(first));
+    UOpList reads = uop_toposort(arena, kernel_sink(next)), before = uop_toposort(arena, kernel_sink(first));
     for (size_t i = 0; i < first->stores.len; i++) {
         UOp *store = first->stores.at[i], *buffer = uop_buffer_of(store->src[0]);
         for (size_t k = 0; k < reads.len; k++) {
@@ -47,7 +39,7 @@ static bool follows(Arena *arena, const Kernel *first, UOp *tile, const Kernel *
     }
     for (size_t i = 0; i < next->stores.len; i++)
         for (size_t k = 0; k < before.len; k++) {
-            bool touches = before.at[k]->op == OP_LOAD || before.at[k]->op == OP_STORE;
+            bool touches = before.at[k]->op == OP_LOAD || uop_is_store(before.at[k]);
             if (touches && uop_buffer_of(before.at[k]->src[0])->arg[0] == uop_buffer_of(next->stores.at[i]->src[0])->arg[0]) return false;
         }
     return true;
@@ -78,7 +70,7 @@ static UOp *read_behind(Arena *arena, const Kernel *out, UOp *store, UOp *last) 
         for (size_t i = 0; i < out->stores.len; i++) {
             UOp *s = out->stores.at[i];
             if (s->op == OP_LAST_TILE) is_tail = true;
-            else if (uop_buffer_of(s->src[0])->arg[0] == buffer->arg[0]) wait = is_tail || !last ? s : last;
+            else if (uop_buffer_of(s->src[0])->arg[0] == buffer->arg[0]) wait = is_tail ? s : last;
         }
         if (!wait) continue;
         src[0] = uop_index(uop_after(buffer, &wait, 1), load->src[0]->src[1]);
@@ -102,7 +94,7 @@ static void append(Schedule *s, Kernel *out, const Kernel *next, UOp *at, UOp *l
             int64_t size = range_size(next->tiles.at[t]);
             of[n_tiles] = next->tiles.at[t];
             is[n_tiles] = at ? at : size > 1 ? uop_range_const(s->graph, size, RANGE_LOOP) : uop_int(s->graph, DT_I32, 0);
-            if (is[n_tiles]->op == OP_RANGE && !at) loops[n++] = is[n_tiles];
+            if (!at && size > 1) loops[n++] = is[n_tiles];
             n_tiles++;
         }
         UOp *moved = simplify(uop_substitute(store, of, is, n_tiles));
@@ -116,7 +108,7 @@ static void append(Schedule *s, Kernel *out, const Kernel *next, UOp *at, UOp *l
 }
 
 static UOp *last_tile(Schedule *s, const Kernel *first, UOp *tile) {
-    int64_t counters = tile ? range_size(tile) : 1, tiles = (int64_t)tiles_of(first) / counters;
+    int64_t counters = tile ? range_size(tile) : 1, tiles = kernel_tiles(first) / counters;
     UOp *counter = schedule_temp(s, DT_I32, counters, 0, tiles), **src = arena_new(s->arena, (first->stores.len + 1) * sizeof *src);
     schedule_temp_find(s, counter->arg[0])->stays_zero = true;
     src[0] = uop_index(counter, tile ? tile : uop_int(s->graph, DT_I32, 0));
@@ -124,37 +116,32 @@ static UOp *last_tile(Schedule *s, const Kernel *first, UOp *tile) {
     return uop_new(s->graph, OP_LAST_TILE, DT_VOID, 1, src, 1 + (int)first->stores.len, &tiles, 1);
 }
 
-typedef enum TailKind { TAIL_NONE, TAIL_WHOLE, TAIL_TILES } TailKind;
+static UOp *last_tile_of(const Kernel *k) {
+    for (size_t i = 0; i < k->stores.len; i++) if (k->stores.at[i]->op == OP_LAST_TILE) return k->stores.at[i];
+    return NULL;
+}
 
-// Whether `next` became the tail of the kernel, which has a tail of kind *has.
-static bool try_tail(Schedule *s, Kernel *first, const Kernel *next, TailKind *has) {
-    if (holds_op(s->arena, sink_of(first), OP_ATOMIC_ADD) || holds_op(s->arena, sink_of(next), OP_ATOMIC_ADD)) return false;
-    ArenaMark mark = arena_mark(s->arena);
+// Whether `next` became the tail of the kernel, or joined the tail that it has, if that waits for all tiles.
+static bool try_tail(Schedule *s, Kernel *first, const Kernel *next) {
+    UOp *own = kernel_sink(first), *more = kernel_sink(next);
+    if (holds_op(s->arena, own, OP_ATOMIC_ADD) || holds_op(s->arena, more, OP_ATOMIC_ADD)) return false;
+    ArenaMark mark = arena_mark(s->arena);   // no node is made below: the graph may live in the same arena
     // Each statement of next may get loops of its own for its tiles.
-    int loops = count_loops(s->arena, first) + count_loops(s->arena, next) + (int)(next->tiles.len * next->stores.len);
+    int loops = count_loops(s->arena, own) + count_loops(s->arena, more) + (int)(next->tiles.len * next->stores.len);
     arena_release(s->arena, mark);
-    if (tiles_of(first) > WAVES * s->wishes.width || loops > MAX_LOOPS || first->tiles.len > MAX_TILES || next->tiles.len > MAX_TILES) return false;
-    UOp *tile = *has == TAIL_NONE ? tile_followed(s->arena, first, next) : NULL;
-    if (!tile && (*has == TAIL_TILES || next->work > ALONE * s->wishes.sync_work)) return false;
-    if (*has == TAIL_NONE) {
-        UOp *last = last_tile(s, first, tile);
-        vec_push(s->arena, &first->stores, last);
-        *has = tile ? TAIL_TILES : TAIL_WHOLE;
-    }
-    UOp *last = NULL;
-    for (size_t i = 0; i < first->stores.len; i++) if (first->stores.at[i]->op == OP_LAST_TILE) last = first->stores.at[i];
+    if ((double)kernel_tiles(first) > WAVES * s->wishes.width || loops > MAX_LOOPS || first->tiles.len > MAX_TILES || next->tiles.len > MAX_TILES) return false;
+    UOp *last = last_tile_of(first), *tile = last ? NULL : tile_followed(s->arena, first, next);
+    bool is_for_some = last && !uop_is_const(last->src[0]->src[1]);
+    if (!tile && (is_for_some || next->work > ALONE * s->wishes.sync_work)) return false;
+    if (!last) vec_push(s->arena, &first->stores, last = last_tile(s, first, tile));
     append(s, first, next, tile, last);
     return true;
 }
 
 KernelList schedule_tails(Schedule *s, KernelList kernels) {
     KernelList out = {0};
-    TailKind has = TAIL_NONE;
     if (!s->wishes.has_tails) return kernels;
-    for (size_t i = 0; i < kernels.len; i++) {
-        if (out.len && try_tail(s, &out.at[out.len - 1], &kernels.at[i], &has)) continue;
-        vec_push(s->arena, &out, kernels.at[i]);
-        has = TAIL_NONE;
-    }
+    for (size_t i = 0; i < kernels.len; i++)
+        if (!out.len || !try_tail(s, &out.at[out.len - 1], &kernels.at[i])) vec_push(s->arena, &out, kernels.at[i]);
     return out;
 }

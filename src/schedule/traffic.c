@@ -98,8 +98,7 @@ static void touch(Arena *arena, Touched *t, UOp *index, int64_t width, int64_t l
 }
 
 int64_t kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context) {
-    UOp *sink = uop_sink(kernel->stores.at[0]->graph, kernel->stores.at, (int)kernel->stores.len);
-    UOpList order = uop_toposort(arena, sink);
+    UOpList order = uop_toposort(arena, kernel_sink(kernel));
     Touched *all = arena_new(arena, order.len * sizeof *all);
     int n = 0;
     for (size_t k = 0; k < order.len; k++) {
