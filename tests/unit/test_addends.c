@@ -3,6 +3,7 @@
 // OpenCL cases are skipped by name where this machine has no such device.
 #include "base/settings.h"
 #include "compare.h"
+#include "fake_card.h"
 #include "ir/eval_program.h"
 #include "codegen/codegen.h"
 #include "engine/measure.h"
@@ -271,12 +272,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(kernels_add_as_the_interpreter_does),
         cmocka_unit_test(a_model_takes_what_is_fastest),
     };
-    Arena *arena = arena_create();
-    const char *slash = strrchr(argv[0], '/');
-    int length = slash ? (int)(slash - argv[0]) : 1;
-    const char *folder = slash ? argv[0] : ".";
-    setenv("LATHE_CUDA", arena_printf(arena, "%.*s/libfakecuda.so", length, folder), 1);
-    setenv("LATHE_NVRTC", arena_printf(arena, "%.*s/libfakenvrtc.so", length, folder), 1);
-    arena_destroy(arena);
+    fake_card_use(argv[0]);
     return cmocka_run_group_tests_name("addends", tests, NULL, NULL);
 }

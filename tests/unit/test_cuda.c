@@ -7,6 +7,7 @@
 #include "base/settings.h"
 #include "codegen_cases.h"
 #include "device_cases.h"
+#include "fake_card.h"
 #include "runtime/devices.h"
 
 static const Device *const device = &cuda_device;
@@ -146,15 +147,7 @@ int main(int argc, char **argv) {
     DeviceState *card = NULL;
     Error err = {0};
     if (device->open(&card, NULL, 0, &err)) device->close(card);
-    else {
-        Arena *arena = arena_create();
-        const char *slash = strrchr(argv[0], '/');
-        int length = slash ? (int)(slash - argv[0]) : 1;
-        const char *folder = slash ? argv[0] : ".";
-        setenv("LATHE_CUDA", arena_printf(arena, "%.*s/libfakecuda.so", length, folder), 1);
-        setenv("LATHE_NVRTC", arena_printf(arena, "%.*s/libfakenvrtc.so", length, folder), 1);
-        arena_destroy(arena);
-    }
+    else fake_card_use(argv[0]);
     static CodegenNames names;
     codegen_tests_fill(cases, names, "cuda", on_cuda);
     int failed = cmocka_run_group_tests_name("cuda device", own, NULL, NULL);

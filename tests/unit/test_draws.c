@@ -9,6 +9,7 @@
 #include "cuda/fake_cuda.h"
 #include "models/draws.h"
 #include "unit/open_model.h"
+#include "fake_card.h"
 
 enum { SLOTS = 4, KINDS = 4 };
 static const ModelOptions options = {.context = 64, .slots = SLOTS};
@@ -305,13 +306,7 @@ static void a_token_on_a_card_is_one_copy_and_one_launch(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    Arena *arena = arena_create();
-    const char *slash = strrchr(argv[0], '/');
-    int length = slash ? (int)(slash - argv[0]) : 1;
-    const char *folder = slash ? argv[0] : ".";
-    setenv("LATHE_CUDA", arena_printf(arena, "%.*s/libfakecuda.so", length, folder), 1);
-    setenv("LATHE_NVRTC", arena_printf(arena, "%.*s/libfakenvrtc.so", length, folder), 1);
-    arena_destroy(arena);
+    fake_card_use(argv[0]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_those_of_single_steps),
         cmocka_unit_test(draws_on_the_cpu),
