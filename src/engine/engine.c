@@ -56,13 +56,10 @@ bool engine_open(Engine **out, const char *device_name, const char *target, int 
     }
     device->describe_target(e->state, &e->target);
     e->dialect = device->dialect_of ? device->dialect_of(e->state) : device->dialect;
-    if (!sums_read(e, err)) {
-        e->device->close(e->state);
-        engine_free(e);
-        return false;
-    }
     e->counters = -1;
-    if (e->target.tiles.has_tails && !engine_buffer_alloc(e, MOST_COUNTERS * sizeof(int32_t), &e->counters, err)) {
+    bool ok = sums_read(e, err);
+    if (ok && e->target.tiles.has_tails) ok = engine_buffer_alloc(e, MOST_COUNTERS * sizeof(int32_t), &e->counters, err);
+    if (!ok) {
         e->device->close(e->state);
         engine_free(e);
         return false;

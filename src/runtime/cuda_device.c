@@ -61,6 +61,7 @@ static void cuda_close(DeviceState *state) {
         if (state->stream) (void)api->StreamDestroy(state->stream);
         (void)api->PrimaryCtxRelease(state->device);
     }
+    pthread_mutex_destroy(&state->recording);
     arena_destroy(state->arena);
     free(state);
 }
@@ -153,12 +154,16 @@ static void *cuda_alloc(DeviceState *state, size_t nbytes) {
     return (void *)(uintptr_t)at;
 }
 
-static void cuda_release(DeviceState *state, void *at, size_t nbytes) {
-    (void)nbytes;
-    if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
+static void work_await(DeviceState *state) {
     pthread_mutex_lock(&state->recording);
     transfer_note(state, state->api.StreamSynchronize(state->stream));
     pthread_mutex_unlock(&state->recording);
+}
+
+static void cuda_release(DeviceState *state, void *at, size_t nbytes) {
+    (void)nbytes;
+    if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
+    work_await(state);
     transfer_note(state, state->api.MemFree(address_of(at)));
 }
 
@@ -173,9 +178,7 @@ static void *cuda_alloc_shared(DeviceState *state, size_t nbytes) {
 static void cuda_release_shared(DeviceState *state, void *at, size_t nbytes) {
     (void)nbytes;
     if (!at || state->api.CtxSetCurrent(state->context) != CUDA_SUCCESS) return;
-    pthread_mutex_lock(&state->recording);
-    transfer_note(state, state->api.StreamSynchronize(state->stream));
-    pthread_mutex_unlock(&state->recording);
+    work_await(state);
     transfer_note(state, state->api.MemFreeHost(at));
 }
 
