@@ -75,12 +75,11 @@ static Tensor grouped_attention(Build *b, Input x, int block) {
 
 // Rows of a weight that heads share out among parts, each with a way of its own. For few rows of tokens each part is a product by
 // itself, so that what rounds it or turns it shares its tiles; many fill a device better as one product.
-enum { PART_ROWS = 16 };
 typedef struct Parted { Input in; const Weight *weight; int64_t heads; Tensor whole; } Parted;
 
 static Parted parted(Build *b, Input in, const Weight *w, int64_t heads) {
     Parted p = {.in = in, .weight = w, .heads = heads};
-    if (b->n > PART_ROWS) p.whole = tensor_reshape(linear(b, in, w), dims(b->n, heads, w->rows / heads));
+    if (b->n > MODEL_ROWS_MIXED) p.whole = tensor_reshape(linear(b, in, w), dims(b->n, heads, w->rows / heads));
     return p;
 }
 
