@@ -1,5 +1,6 @@
 // fields: bit fields of bytes, as shifts of wide lanes: targets move no bytes apart, and some no bytes at all.
-// In: AND, SHL and SHR of u8. Out: the same field by one shift and one mask, or by a test of one bit.
+// In: AND, SHL and SHR of u8. Out: the same field by one shift and one mask, by BITS and one mask where places differ and the
+// target has those, or by a test of one bit.
 // Invariant: what comes in from a neighbouring byte is not kept.
 // Example: ((x >> {0, 4}) & 15), 16 lanes each → (u64 lanes of x >> {0, 0, 4, 4}) & 15
 #include "codegen/vectorize_private.h"
@@ -94,6 +95,7 @@ UOp *piece_field(Splitter *s, UOp *u, int a, int b) {
     for (int depth = 3; depth > 0; depth--) {
         if (!field_of(s, u, a, b, depth, &f) || f.x == u) return NULL;
         UOp *x = piece(s, f.x, a, b), *field = field_by_shift(s, &f, x, n);
+        if (!field) field = piece_moved(s, f.x, a, n, f.moved, f.kept);
         if (!field) field = field_by_test(s, &f, x, n);
         if (field) return field;
     }

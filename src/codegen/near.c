@@ -1,9 +1,10 @@
 // near: vectors of elements that lie near each other in memory, but not side by side.
 // In: a LOAD and the offsets of some of its lanes. Out: few loads of words that hold them, and shuffles.
-// Invariant: nothing is read but what lies between the first and the last element of the LOAD: whoever may read those may
-// read all between them.
+// Invariant: nothing is read but what lies between the first and the last element of the LOAD (whoever may read those may
+// read all between them), or, by the bounds of its index, in its buffer.
 // Example: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes.
 #include "codegen/vectorize_private.h"
+#include "ir/bounds.h"
 
 enum { LANES_MAX = PACKED_LANES, PART = 16 };      // PART: inside so many bytes every target shuffles
 
@@ -109,10 +110,32 @@ static UOp *window_words(Splitter *s, UOp *load, const int64_t *offset, int n) {
     return group > 1 ? uop_new(s->graph, OP_BITCAST, load->dtype, n, &picked, 1, NULL, 0) : picked;
 }
 
+UOp *word_of_all(Splitter *s, UOp *load, int64_t least, int64_t most, int64_t lo, int64_t hi, int n, int64_t *start) {
+    for (int width = 4; width <= 8; width *= 2) {
+        *start = least + width - 1 > hi ? hi - width + 1 : least;
+        if (*start < lo || most >= *start + width) continue;
+        UOp *all = broadcast(s, load_at(s, load, words[width], 1, *start), n / width);
+        return uop_new(s->graph, OP_BITCAST, load->dtype, n, &all, 1, NULL, 0);
+    }
+    return NULL;
+}
+
+// Bytes of one window of a register's length, where targets pick any of them. NULL where they do not lie so near.
+static UOp *bytes_of_window(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi) {
+    int64_t least = at[0], most = at[0], map[LANES_MAX];
+    if (!s->target->has_bit_shuffle || n != LANES_MAX) return NULL;
+    for (int i = 1; i < n; i++) least = at[i] < least ? at[i] : least, most = at[i] > most ? at[i] : most;
+    if (least + n - 1 > hi) least = hi - n + 1;
+    if (least < lo || most >= least + n) return NULL;
+    for (int i = 0; i < n; i++) map[i] = at[i] - least;
+    return pick(s, load_at(s, load, load->dtype, n, least), map, n);
+}
+
 UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi) {
     int64_t first[LANES_MAX / PART], map[LANES_MAX];
-    UOp *parts[LANES_MAX / PART] = {NULL};
+    UOp *parts[LANES_MAX / PART] = {NULL}, *window = bytes_of_window(s, load, at, n, lo, hi);
     bool is_one = true;
+    if (window) return window;
     for (int p = 0; p < n / PART; p++) {
         int64_t least = at[p * PART], most = least;
         for (int i = 1; i < PART; i++) {
@@ -143,8 +166,59 @@ static UOp *shuffled_parts(Splitter *s, UOp *load, const int64_t *offset, int n)
     return bytes_of_parts(s, load, offset, n, lo, hi);
 }
 
+// Whether `width` bytes from this offset of a LOAD on lie in its buffer, wherever its index may be.
+static bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
+    UOp *buffer = load->src[0]->src[0];
+    Bounds index = bounds_of(load->src[0]->src[1]);
+    return buffer->op == OP_PARAM && index.lo + offset >= 0 && index.hi + offset + width <= buffer->arg[1];
+}
+
+static int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+// Elements of blocks that lie at multiples of 8 bytes from each other: the words of 8 bytes that hold them, four blocks a
+// register, counted from the index without its constant: what other LOADs take from these words, they take from the same
+// registers. NULL where elements lie otherwise, in more than 8 blocks, or a word might lie outside of the buffer.
+static UOp *words_of_blocks(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    enum { WORD = 8, FOUR = 4, MOST = 2 };
+    int64_t constant, step = 0, map[64], first = 0, word[64];
+    int size = dtype_bytes(load->dtype);
+    UOp *quad[MOST] = {NULL};
+    if (!s->target->has_bit_shuffle || s->target->vector_bytes != WORD * FOUR || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
+    if (n < 8 || n > 64 || size > 2 || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    base_of(load->src[0]->src[1], &constant);
+    for (int i = 0; i < n; i++) {
+        word[i] = floor_of(constant + offset[i], WORD);
+        if ((constant + offset[i]) % size) return NULL;
+        if (!step && word[i] != word[0]) step = word[i] - word[0];
+    }
+    if (step < 2) return NULL;
+    for (int i = 0; i < n; i++) {
+        int64_t block = floor_of(word[i], step), at = constant + offset[i] - word[i] * WORD;
+        if (!i) first = floor_of(block, FOUR) * FOUR;
+        if (word[i] - block * step != word[0] - floor_of(word[0], step) * step || block < first || block >= first + MOST * FOUR) return NULL;
+        map[i] = (block - first) * (WORD / size) + at / size;
+    }
+    for (int q = 0; q < MOST; q++) {
+        UOp *four[FOUR];
+        for (int k = 0; k < FOUR; k++) {
+            int64_t at = ((first + q * FOUR + k) * step + word[0] - floor_of(word[0], step) * step) * WORD - constant;
+            if (!is_in_buffer(load, at, WORD)) return NULL;
+            four[k] = load_at(s, load, DT_U64, 1, at);
+        }
+        UOp *half[2];     // two by two: gcc takes four numbers through memory
+        for (int k = 0; k < 2; k++) half[k] = uop_new(s->graph, OP_VCAT, DT_U64, 1, four + 2 * k, 2, NULL, 0);
+        UOp *words8 = uop_new(s->graph, OP_VCAT, DT_U64, 1, half, 2, NULL, 0);
+        quad[q] = uop_new(s->graph, OP_BITCAST, load->dtype, WORD * FOUR / size, &words8, 1, NULL, 0);
+        bool is_all = true;
+        for (int i = 0; i < n; i++) is_all &= map[i] < (q + 1) * FOUR * WORD / size;
+        if (is_all && q == 0) return pick(s, quad[0], map, n);
+    }
+    return pick_pair(s, quad[0], quad[1], map, n);
+}
+
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n) {
-    UOp *made = few_bytes(s, load, offset, n);
+    UOp *made = words_of_blocks(s, load, offset, n);
+    if (!made) made = few_bytes(s, load, offset, n);
     if (!made) made = scattered_bytes(s, load, offset, n);
     if (!made) made = window_words(s, load, offset, n);
     return made ? made : shuffled_parts(s, load, offset, n);

@@ -3,6 +3,7 @@
 // two bytes that it lies in, picked by one shuffle of bytes, moved by one product of 16-bit numbers: two neighbours by the
 // same one where they lie in the same two bytes, else even and odd lanes apart. Either way their results lie in the two
 // bytes of a 16-bit lane and need no packing.
+// Where the target has BITS, that takes the fields out of 8 bytes at once, whatever their places.
 // Invariant: nothing is read that the loads together do not span.
 // Example: 3 bytes hold 8 codes of 3 bits: of x = b1:b0 · 2^(16 − 12), code 2 is x >> 10 & 7 and code 3 is x >> 13.
 #include "codegen/vectorize_private.h"
@@ -17,13 +18,6 @@ typedef struct Word {
     int64_t at[WORD_BYTES][LANES_MAX];
     int64_t lo, hi;            // what the loads span, lanes outside of the piece too
 } Word;
-
-// index = base + constant.
-static UOp *base_of(UOp *index, int64_t *constant) {
-    *constant = 0;
-    if (index->op == OP_ADD && uop_is_int_const(index->src[1], constant)) return index->src[0];
-    return index;
-}
 
 static bool word_load(Word *w, UOp *u, const int64_t *lane, int n, int byte) {
     int64_t constant;
@@ -106,6 +100,44 @@ static UOp *pairs_at_once(Splitter *s, const Word *w, const int64_t *low, const 
     return uop_new(s->graph, OP_OR, DT_U16, n / 2, (UOp *[]){earlier, later}, 2, NULL, 0);
 }
 
+// Bits of a group of 8 lanes, as BITS takes them, from bytes anywhere in the 8 that the group gets: one word for all lanes, or
+// for each group those that it needs. Place k counts from byte low[k], which lies in the group's 8 with high[k].
+static UOp *by_bits(Splitter *s, const Word *w, const int64_t *low, const int64_t *high, const int64_t *place, int n) {
+    enum { GROUP = 8 };
+    int64_t least[LANES_MAX / GROUP], most[LANES_MAX / GROUP], from[LANES_MAX], at[LANES_MAX], start, first = low[0], last = high[0];
+    if (!s->target->has_bit_shuffle) return NULL;
+    for (int g = 0; g < n / GROUP; g++) {
+        least[g] = most[g] = low[g * GROUP];
+        for (int i = g * GROUP; i < (g + 1) * GROUP; i++) {
+            least[g] = low[i] < least[g] ? low[i] : least[g], most[g] = high[i] > most[g] ? high[i] : most[g];
+            if (high[i] > low[i] + 1) return NULL;
+        }
+        if (most[g] - least[g] >= GROUP) return NULL;
+        first = first < least[g] ? first : least[g], last = last > most[g] ? last : most[g];
+    }
+    UOp *bytes = word_of_all(s, w->load, first, last, w->lo, w->hi, n, &start);
+    for (int i = 0; i < n; i++) {
+        int g = i / GROUP;
+        from[i] = least[g] + i % GROUP < most[g] ? least[g] + i % GROUP : most[g];
+        at[i] = (8 * (low[i] - (bytes ? start : least[g])) + place[i]) & 63;
+    }
+    if (!bytes) bytes = bytes_of_parts(s, w->load, from, n, w->lo, w->hi);
+    return bytes ? uop_new(s->graph, OP_BITS, DT_U8, n, (UOp *[]){bytes, vconst(s, DT_U8, at, n)}, 2, NULL, 0) : NULL;
+}
+
+UOp *piece_moved(Splitter *s, UOp *u, int a, int n, const int *moved, const int *kept) {
+    int64_t lane[LANES_MAX] = {0}, place[LANES_MAX], keep[LANES_MAX];
+    Word w = {0};
+    if (!s->target->has_bit_shuffle || n % PART || n > LANES_MAX || n > s->target->vector_bytes) return NULL;
+    for (int i = 0; i < n; i++) lane[i] = a + i, place[i] = moved[i], keep[i] = kept[i];
+    UOp *bits = word_of(&w, u, lane, n, 0) ? by_bits(s, &w, w.at[0], w.at[0], place, n) : NULL;
+    if (!bits) {
+        for (int i = 0; i < n; i++) place[i] = (8 * (i % 8) + moved[i]) & 63;
+        bits = uop_new(s->graph, OP_BITS, DT_U8, n, (UOp *[]){piece(s, u, a, a + n), vconst(s, DT_U8, place, n)}, 2, NULL, 0);
+    }
+    return uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){bits, vconst(s, DT_U8, keep, n)}, 2, NULL, 0);
+}
+
 UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
     int64_t lane[LANES_MAX], mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
@@ -125,6 +157,8 @@ UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
         low[i] = w.at[byte][i], high[i] = spills ? w.at[byte + 1][i] : low[i];
         place[i] %= 8;
     }
+    UOp *bits = by_bits(s, &w, low, high, place, n);
+    if (bits) return uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){bits, vconst(s, DT_U8, mask, n)}, 2, NULL, 0);
     UOp *both = pairs_at_once(s, &w, low, high, place, mask, n);
     if (!both) {
         UOp *even = every_second(s, &w, low, high, place, n, 0), *odd = even ? every_second(s, &w, low, high, place, n, 1) : NULL;

@@ -287,7 +287,7 @@ static UOp *fold_group(Splitter *s, UOp *v, Monoid m, int first, int group) {
     return x;
 }
 
-static UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n) {
+UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n) {
     UOp *both = uop_new(s->graph, OP_VCAT, a->dtype, 1, (UOp *[]){a, b}, 2, NULL, 0);
     return uop_new(s->graph, OP_SHUFFLE, a->dtype, n, &both, 1, map, n);
 }
@@ -475,6 +475,17 @@ static UOp *widened(Splitter *s, UOp *u, DType wide) {
 
 // ---------------------------------------------------------------- elementwise
 
+// What is done alike to all bytes that were looked up is done to the table.
+static UOp *at_table(Splitter *s, UOp *u) {
+    UOp *lookup = u->src[0], *by = u->n_src == 2 ? u->src[1] : NULL;
+    bool is_alike = u->op == OP_BITCAST || (by && is_bitwise(u) && is_constant(by) && is_uniform(by));
+    if (!is_alike || lookup->op != OP_LOOKUP || dtype_bytes(u->dtype) != dtype_bytes(lookup->dtype) || u->lanes != lookup->lanes) return u;
+    int lanes = lookup->src[0]->lanes;
+    UOp *src[2] = {lookup->src[0], by ? pick(s, by, (int64_t[64]){0}, lanes) : NULL};
+    UOp *table = uop_new(s->graph, u->op, u->dtype, lanes, src, u->n_src, u->arg, u->n_arg);
+    return uop_new(s->graph, OP_LOOKUP, u->dtype, u->lanes, (UOp *[]){table, lookup->src[1]}, 2, NULL, 0);
+}
+
 static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     int widest = dtype_bytes(u->dtype), n = b - a;
     for (int i = 0; i < u->n_src; i++) if (dtype_bytes(u->src[i]->dtype) > widest) widest = dtype_bytes(u->src[i]->dtype);
@@ -506,7 +517,7 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     UOp *made = uop_new(s->graph, u->op, u->dtype, n, src, u->n_src, u->arg, u->n_arg);
     if (uop_is_poison(made)) BUG("vectorize %s: %s", op_info[u->op].name, made->message);
     UOp *constant = fold_constants(s, made);
-    return constant ? constant : made;
+    return constant ? constant : at_table(s, made);
 }
 
 static UOp *piece_lookup(Splitter *s, UOp *u, int a, int b) {

@@ -20,6 +20,12 @@ UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n);
 UOp *join(Splitter *s, UOp *const *parts, int n);
 UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n);
 UOp *broadcast(Splitter *s, UOp *scalar, int n);
+// index = base + constant.
+static inline UOp *base_of(UOp *index, int64_t *constant) {
+    *constant = 0;
+    return index->op == OP_ADD && uop_is_int_const(index->src[1], constant) ? index->src[0] : index;
+}
+UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n);     // lanes of two registers
 UOp *offset_index(Splitter *s, UOp *index, int64_t offset);
 // Lanes [a, b) of a vector of constants. False: u is none.
 bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out);
@@ -36,8 +42,14 @@ UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);
 // Bytes at offsets from a LOAD's index, those of each part of 16 near each other, from loads that stay in [lo, hi]. NULL
 // where they do not.
 UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi);
+// The word of 4 or 8 bytes from `start` on that holds bytes least … most of a LOAD, again and again in n lanes. NULL: none does
+// that stays in [lo, hi].
+UOp *word_of_all(Splitter *s, UOp *load, int64_t least, int64_t most, int64_t lo, int64_t hi, int n, int64_t *start);
 
 // packed.c
 enum { PACKED_LANES = 32 };     // most bytes that one instruction of every compiler shuffles
 // Lanes [a, b) of a value of bytes, cut out of words that neighbouring bytes make. NULL: u is no such value.
 UOp *piece_packed(Splitter *s, UOp *u, int a, int b);
+// Of n bytes of u from lane a on, each moved down by moved[k] bits (up, where negative), what kept[k] says, by BITS. NULL where
+// the target has none, or lanes do not lie near each other.
+UOp *piece_moved(Splitter *s, UOp *u, int a, int n, const int *moved, const int *kept);

@@ -71,6 +71,17 @@ bool run_lookup(Machine *m, const Instruction *in) {
     return true;
 }
 
+bool run_bits(Machine *m, const Instruction *in) {
+    (void)m;
+    for (uint32_t i = 0; i < in->lanes; i++) {
+        uint64_t word = 0;
+        for (uint32_t k = 0; k < 8; k++) word |= (uint64_t)in->operands.at[0][i / 8 * 8 + k].i << 8 * k;
+        uint32_t place = in->operands.at[1][i].i & 63;
+        in->out[i].i = (word >> place | word << (-place & 63)) & UINT8_MAX;
+    }
+    return true;
+}
+
 // The fixed tree of reductions.def: the upper half of a group is added to its lower half, until one lane is left.
 bool run_hfold(Machine *m, const Instruction *in) {
     (void)m;

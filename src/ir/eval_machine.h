@@ -55,6 +55,7 @@ bool run_dot4(Machine *m, const Instruction *in);
 bool run_copy(Machine *m, const Instruction *in);       // operands.n lanes from the source to out
 bool run_shuffle(Machine *m, const Instruction *in);
 bool run_lookup(Machine *m, const Instruction *in);     // target: lanes of the table
+bool run_bits(Machine *m, const Instruction *in);
 bool run_hfold(Machine *m, const Instruction *in);      // groups of at most HFOLD_MAX lanes
 bool run_special(Machine *m, const Instruction *in);
 bool run_range(Machine *m, const Instruction *in);

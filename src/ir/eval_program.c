@@ -236,6 +236,7 @@ static bool make_node(Maker *k, UOp *u) {
     case OP_SHUFFLE: return make_unary(k, u, in, run_shuffle);
     case OP_HFOLD: return make_hfold(k, u, in);
     case OP_LOOKUP: return make_lookup(k, u, in);
+    case OP_BITS: return make_unary(k, u, in, run_bits);
     case OP_DOT4: return make_dot4(k, u, in);
     case OP_VCAT: return make_vcat(k, u, in);
     case OP_SPECIAL: return make_special(k, u, in);

@@ -173,6 +173,7 @@ Inferred infer(Arena *arena, Op op, DType dtype, int lanes, UOp *const *src, int
     case OP_HFOLD:
         if (src[0]->lanes % arg[1]) return problem(arena, "group does not divide the lanes");
         return (Inferred){.dtype = src[0]->dtype, .lanes = src[0]->lanes / (int)arg[1]};
+    case OP_BITS: return (Inferred){.dtype = src[0]->dtype, .lanes = src[0]->lanes};
     case OP_LOOKUP: return (Inferred){.dtype = src[0]->dtype, .lanes = src[1]->lanes};
     case OP_VCAT: {
         int total = 0;

@@ -125,6 +125,9 @@ const char *verify_form(Op op, DType dtype, UOp *const *src, int n_src, const in
     case OP_FOLD: return are_ranges(src, 1, n_src) ? NULL : "folds over something that is no range";
     case OP_ACCUM: return accum_problem(src, n_src, arg);
     case OP_HFOLD: return arg[1] < 1 ? "needs a positive group" : NULL;
+    case OP_BITS:
+        if (src[0]->dtype != DT_U8 || src[1]->dtype != DT_U8) return "needs bytes and their places as bytes";
+        return src[0]->lanes % 8 || src[0]->lanes != src[1]->lanes ? "needs a place for each lane of groups of 8" : NULL;
     case OP_LOOKUP: return dtype_is_int(src[1]->dtype) ? NULL : "the index is no integer";
     case OP_INDEX: return index_problem(src);
     case OP_LOAD: case OP_STORE: case OP_ATOMIC_ADD: return access_problem(op, dtype, src, n_src);

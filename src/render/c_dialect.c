@@ -33,7 +33,7 @@ static const char prelude[] =
     "static inline i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }\n";
 
 // What a target must have for a row to hold.
-typedef enum Need { NEED_NONE, NEED_FMA, NEED_F16, NEED_256, NEED_512 } Need;
+typedef enum Need { NEED_NONE, NEED_FMA, NEED_F16, NEED_256, NEED_512, NEED_BITS } Need;
 
 // A builtin for op with result type `dtype` × lanes from operands of `from`. clang: its text where gcc's builtin is
 // unknown there; NULL: the same.
@@ -64,6 +64,8 @@ static const Builtin builtins[] = {
     {OP_CAST, DT_I32, 8, DT_U8, NEED_256, "__builtin_ia32_pmovzxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i32x8)"},
     {OP_CAST, DT_U32, 8, DT_U8, NEED_256, "(u32x8)__builtin_ia32_pmovzxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, u32x8)"},
     {OP_CAST, DT_I32, 8, DT_I8, NEED_256, "__builtin_ia32_pmovsxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i32x8)"},
+    {OP_BITS, DT_U8, 16, DT_U8, NEED_BITS, "(u8x16)__builtin_ia32_vpmultishiftqb128_mask((c8x16)$1, (c8x16)$0, (c8x16){0}, -1)", "(u8x16)__builtin_ia32_vpmultishiftqb128((c8x16)$1, (c8x16)$0)"},
+    {OP_BITS, DT_U8, 32, DT_U8, NEED_BITS, "(u8x32)__builtin_ia32_vpmultishiftqb256_mask((c8x32)$1, (c8x32)$0, (c8x32){0}, -1)", "(u8x32)__builtin_ia32_vpmultishiftqb256((c8x32)$1, (c8x32)$0)"},
     // One lane, through the vector unit.
     {OP_CAST, DT_F32, 1, DT_F16, NEED_F16, "__builtin_ia32_vcvtph2ps((i16x8){(i16)$0})[0]", NULL},
     {OP_CAST, DT_F16, 1, DT_F32, NEED_F16, "(u16)__builtin_ia32_vcvtps2ph((f32x4){$0}, 0)[0]", NULL},
@@ -75,6 +77,7 @@ static bool target_has(const Target *t, Need need) {
     case NEED_FMA: return t->has_fma;
     case NEED_F16: return t->has_f16_convert;
     case NEED_256: return t->vector_bytes >= 32;
+    case NEED_BITS: return t->has_bit_shuffle;
     case NEED_512: return t->vector_bytes >= 64 && t->has_f16_convert;
     }
     return false;
@@ -314,15 +317,24 @@ static int64_t bits_of(const UOp *u) {
     return u->op == OP_AND ? bits_of(u->src[0]) & by.lo : by.lo < 16 ? bits_of(u->src[0]) >> by.lo : 0;
 }
 
+// Whether every `period` lanes of a table are the same.
+static bool repeats(const UOp *table, int64_t period) {
+    if (table->lanes == period) return true;
+    if (table->op == OP_BITCAST || (table->op == OP_XOR && table->src[1]->op == OP_VCONST)) {
+        for (int i = 1; table->op == OP_XOR && i < table->lanes; i++) if (table->src[1]->arg[i] != table->src[1]->arg[0]) return false;
+        return table->src[0]->lanes == table->lanes && repeats(table->src[0], period);
+    }
+    for (int i = 0; i < table->n_src; i++) if (table->src[i] != table->src[0]) return false;
+    return table->op == OP_VCAT && table->src[0]->lanes == period;
+}
+
 // The x of a look-up at x & mask in a table that repeats after mask + 1: a shuffle of bytes sees the lowest 4 bits alone,
-// unless the highest one is set.
-static UOp *unmasked_index(const UOp *u) {
+// unless the highest one is set (which does not matter to one of a register of 32).
+static UOp *unmasked_index(const UOp *u, bool ignores_top) {
     UOp *table = u->src[0], *index = u->src[1], *x = index->op == OP_AND ? index->src[0] : NULL;
-    if (!x || x->op != OP_BITCAST || x->src[0]->dtype != DT_U16 || (bits_of(x->src[0]) & 0x8080)) return NULL;
+    if (!x || !(ignores_top || (x->op == OP_BITCAST && x->src[0]->dtype == DT_U16 && !(bits_of(x->src[0]) & 0x8080)))) return NULL;
     Bounds mask = bounds_of(index->src[1]);
-    if (mask.lo != mask.hi || table->op != OP_VCAT || table->src[0]->lanes != mask.lo + 1 || 16 % (mask.lo + 1)) return NULL;
-    for (int i = 1; i < table->n_src; i++) if (table->src[i] != table->src[0]) return NULL;
-    return x;
+    return mask.lo == mask.hi && mask.lo >= 0 && 16 % (mask.lo + 1) == 0 && repeats(table, mask.lo + 1) ? x : NULL;
 }
 
 // A table of 16 bytes: one shuffle of bytes, which looks up inside 16-byte parts.
@@ -335,8 +347,15 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
     };
     const char *type = dtype_info[u->dtype].c_type;
     if (!target_has(t, NEED_NONE) || !t->has_byte_shuffle || u->src[0]->lanes != 16 || dtype_bytes(u->dtype) != 1) return false;
-    UOp *index = unmasked_index(u);
+    bool is_permuted = t->has_bit_shuffle && u->lanes == 32;
+    UOp *index = unmasked_index(u, is_permuted);
     if (index) operands[1] = index;
+    if (index && is_permuted && !unmasked_index(u, false)) {
+        builder_printf(out, "(%sx32)\n#ifdef __clang__\n"
+                       "__builtin_ia32_permvarqi256((c8x32)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1), (c8x32)$1)\n#else\n"
+                       "__builtin_ia32_permvarqi256_mask((c8x32)__builtin_ia32_vbroadcastsi256((i64x2)$0), (c8x32)$1, (c8x32){0}, -1)\n#endif\n", type);
+        return true;
+    }
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (forms[i].lanes != u->lanes) continue;
         if (!forms[i].clang) builder_printf(out, "(%sx%d)%s", type, u->lanes, forms[i].gcc);

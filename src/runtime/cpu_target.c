@@ -21,7 +21,7 @@ typedef struct CpuTarget {
     uint64_t needs;
     int vector_bytes, n_vector_registers;
     DotForm dot;
-    bool has_fma, has_f16_convert, has_byte_shuffle, has_round;
+    bool has_fma, has_f16_convert, has_byte_shuffle, has_bit_shuffle, has_round;
     const char *flags;
 } CpuTarget;
 
@@ -76,6 +76,7 @@ static void target_fill(Target *target, const CpuTarget *row) {
         .has_fma = row->has_fma,
         .has_f16_convert = row->has_f16_convert,
         .has_byte_shuffle = row->has_byte_shuffle,
+        .has_bit_shuffle = row->has_bit_shuffle,
         .has_round = row->has_round,
         .unaligned_loads = true,
         .max_load_bytes = row->vector_bytes,

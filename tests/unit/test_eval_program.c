@@ -197,6 +197,19 @@ static void lookup_reads_lanes_of_a_table(void **state) {
     assert_memory_equal(y, want, sizeof want);
 }
 
+// Two words: 0x0fedcba987654321 and one whose first and last bits are set.
+static void bits_go_round_in_groups_of_8(void **state) {
+    (void)state;
+    uint8_t x[] = {0x21, 0x43, 0x65, 0x87, 0xa9, 0xcb, 0xed, 0x0f, 1, 0, 0, 0, 0, 0, 0, 0x80}, y[16];
+    UOp *px = param(0, DT_U8, sizeof x), *py = param(1, DT_U8, sizeof y), *zero = number(0);
+    UOp *places = leaf(OP_VCONST, DT_U8, ARGS(0, 4, 8, 12, 56, 60, 63, 3, 0, 63, 62, 1, 64, 56, 57, 120));
+    UOp *src[] = {load(px, zero, DT_U8, 16, NULL), places};
+    store(py, zero, emit(uop_new(g, OP_BITS, DT_U8, 1, src, 2, NULL, 0)));
+    run((void *[]){x, y}, 1);
+    static const uint8_t want[] = {0x21, 0x32, 0x43, 0x54, 0x0f, 0x10, 0x42, 0x64, 1, 3, 6, 0, 1, 0x80, 0xc0, 0x80};
+    assert_memory_equal(y, want, sizeof want);
+}
+
 static void dot4_is_exact(void **state) {
     (void)state;
     uint8_t a[] = {255, 255, 255, 255, 1, 2, 3, 4};
@@ -313,7 +326,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(tiles_add_vectors), TEST(loops_end_at_loaded_values), TEST(nested_loops_recompute_and_redefine),
         TEST(loads_are_wider_than_their_buffer), TEST(invalid_loads_read_nothing), TEST(lanes_gather_and_scatter),
-        TEST(vector_ops), TEST(lookup_reads_lanes_of_a_table), TEST(dot4_is_exact), TEST(floats_round_to_their_type),
+        TEST(vector_ops), TEST(lookup_reads_lanes_of_a_table), TEST(dot4_is_exact), TEST(bits_go_round_in_groups_of_8),
+        TEST(floats_round_to_their_type),
         TEST(tiles_add_to_one_cell), TEST(registers_may_be_read_as_bytes), TEST(accesses_outside_are_errors), TEST(programs_that_are_none),
     };
     return cmocka_run_group_tests_name("eval_program", tests, NULL, NULL);

@@ -232,6 +232,11 @@ static void test_forms(void **state) {
     lanes[2] = uop_new(g, OP_VCONST, DT_I8, 4, NULL, 0, (int64_t[]){1, 2, 3, -4}, 4);
     assert_string_equal(form(OP_DOT4, DT_I32, lanes, 3, NULL, 0), "");
     assert_string_equal(form(OP_LOOKUP, DT_I32, (UOp *[]){i, x}, 2, NULL, 0), "the index is no integer");
+    lanes[1] = uop_new(g, OP_VCONST, DT_U8, 8, NULL, 0, (int64_t[]){0, 3, 6, 9, 12, 15, 18, 21}, 8);
+    assert_string_equal(form(OP_BITS, DT_U8, (UOp *[]){lanes[1], lanes[1]}, 2, NULL, 0), "");
+    assert_string_equal(form(OP_BITS, DT_U8, (UOp *[]){lanes[1], lanes[2]}, 2, NULL, 0), "needs bytes and their places as bytes");
+    lanes[2] = uop_new(g, OP_VCONST, DT_U8, 4, NULL, 0, (int64_t[]){0, 3, 6, 9}, 4);
+    assert_string_equal(form(OP_BITS, DT_U8, (UOp *[]){lanes[1], lanes[2]}, 2, NULL, 0), "needs a place for each lane of groups of 8");
     assert_string_equal(form(OP_END, DT_VOID, &i, 1, NULL, 0), "ends something that is no range");
     arena_destroy(arena);
 }
