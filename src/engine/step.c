@@ -137,6 +137,7 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     Engine *e = b->engine;
     KernelList kernels;
     b->schedule.wishes = e->target.tiles;
+    b->schedule.unsigned_dots = e->target.dot == DOT_U8I8;
     b->schedule.sums = e->sums, b->schedule.shares_all = e->shares_all;
     TRY(schedule_kernels(&b->schedule, &kernels, err));
     b->n_kernels = (int)kernels.len;

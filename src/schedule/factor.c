@@ -190,33 +190,60 @@ static bool same_outside(const Part *a, const Part *b) {
     return a->n == b->n && !memcmp(a->outside, b->outside, (size_t)a->n * sizeof *a->outside);
 }
 
+// Whether an integer is a signed byte, read from memory that this step makes (or does not make).
+static bool is_signed_byte(const Factoring *f, UOp *integer, bool is_made_here) {
+    UOp *x = integer->op == OP_CAST ? integer->src[0] : integer, *load = x->op == OP_BITCAST ? x->src[0] : x;
+    if (x->dtype != DT_I8 || bounds_of(x).lo >= 0 || load->op != OP_LOAD) return false;
+    return is_made_here == (schedule_temp_find(f->schedule, uop_buffer_of(load->src[0])->arg[0]) != NULL);
+}
+
+// Σ w·p of signed bytes as Σ (w + 128)·p − 128·Σ p, where dot products want a factor without sign: Σ p is there for all that
+// is multiplied with p. Weights are moved: their sums would be made for nobody else. NULL where there is no such sum.
+static UOp *unsigned_sum(Factoring *f, UOp *const *integer, int n, UOp *const *closed, int n_closed, double times) {
+    if (!f->schedule->unsigned_dots || n != 2) return NULL;
+    int w = is_signed_byte(f, integer[0], false) ? 0 : 1;
+    UOp *p = integer[1 - w], *others = uop_fold(MONOID_SUM, 1, p, closed, n_closed);
+    if (!is_signed_byte(f, integer[w], false) || !is_signed_byte(f, p, true) || !lacks_a_loop(f, others)) return NULL;
+    UOp *bits = uop_bitcast(integer[w]->src[0], DT_U8);
+    UOp *moved = uop_cast(uop_binary(OP_XOR, bits, uop_int(bits->graph, DT_U8, 128)), DT_I32), *product = uop_binary(OP_MUL, moved, p);
+    if (!fits_i32(product, 2 * times) || !fits_i32(p, 128 * times)) return NULL;
+    UOp *more = uop_binary(OP_MUL, share(f, others), uop_int(bits->graph, DT_I32, 128));
+    UOp *sum = uop_binary(OP_SUB, uop_fold(MONOID_SUM, 1, product, closed, n_closed), more);
+    DERIVED(PASS, "signed_weights_move_by_128", integer[w], sum);
+    return sum;
+}
+
 // Σ over the ranges in `mask` of the product of integers, as nested sums: what a range does not touch leaves its sum.
 // NULL where 32 bits might not hold it.
 static UOp *integer_sum(Factoring *f, UOp *const *integer, const uint32_t *touches, int n_integers, uint32_t mask,
                         UOp *const *ranges, int n) {
-    UOp *product = NULL, *closed[MAX_LOOPS];
+    UOp *product = NULL, *closed[MAX_LOOPS], *factor[MAX_FACTORS];
     uint32_t deep = mask;     // ranges that every integer but the outer ones touches
     for (int i = 0; i < n_integers; i++)
         if ((touches[i] & mask) != mask && (mask & ~touches[i]) < deep) deep = mask & ~touches[i];
     uint32_t own = deep == mask ? mask : mask & ~deep;
     UOp *inner_integer[MAX_FACTORS];
     uint32_t inner_touches[MAX_FACTORS];
-    int n_inner = 0, n_closed = 0;
+    int n_inner = 0, n_closed = 0, n_own = 0;
     double times = 1;
     for (int i = 0; i < n_integers; i++) {
         if (deep != mask && (touches[i] & deep)) { inner_integer[n_inner] = integer[i], inner_touches[n_inner++] = touches[i]; continue; }
+        factor[n_own++] = integer[i];
         product = product ? uop_binary(OP_MUL, product, integer[i]) : integer[i];
         if (!bounds_fit(product)) return NULL;
     }
     if (deep != mask) {
         UOp *inner = integer_sum(f, inner_integer, inner_touches, n_inner, deep, ranges, n);
         if (!inner) return NULL;
+        factor[n_own++] = inner;
         product = product ? uop_binary(OP_MUL, product, inner) : inner;
         if (!bounds_fit(product)) return NULL;
     }
     for (int i = 0; i < n; i++) if (own >> i & 1) closed[n_closed++] = ranges[i], times *= (double)range_size(ranges[i]);
     if (!product) return uop_int(f->schedule->graph, DT_I32, (int64_t)times);
     if (!fits_i32(product, times)) return NULL;
+    UOp *moved = unsigned_sum(f, factor, n_own, closed, n_closed, times);
+    if (moved) return moved;
     UOp *sum = uop_fold(MONOID_SUM, 1, product, closed, n_closed);
     DERIVED(PASS, "sum_fits_32_bits", product, sum);
     return lacks_a_loop(f, sum) ? share(f, sum) : sum;

@@ -31,6 +31,7 @@ typedef struct Schedule {
     VEC(Temp) temps;             // temp i has id FIRST_TEMP_ID + i
     int64_t *output_ids;         // buffer id of each output of the graph
     TileWishes wishes;           // of the target; zeros: a CPU's
+    bool unsigned_dots;          // the target's dot products want one factor of bytes without sign
     SumForm sums;                // where tiles may share them
     bool shares_all;             // such sums wherever it can be done, not only where it may pay
     int n_shared;                // sums that are, or would be, shared out
