@@ -6,6 +6,9 @@
 #include "render/dialect.h"
 
 static const char prelude[] =
+    "#if defined ORDER_BEFORE_REGISTERS && !defined __clang__\n"
+    "#pragma GCC optimize(\"schedule-insns\", \"sched-pressure\")\n"
+    "#endif\n"
     "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;\n"
     "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
     "typedef u16 f16; typedef u16 bf16; typedef float f32; typedef double f64;\n"
