@@ -6,7 +6,8 @@
 #include "render/dialect.h"
 
 static const char prelude[] =
-    "#if defined ORDER_BEFORE_REGISTERS && !defined __clang__\n"
+    // Loops that add to arrays have registers for one order only.
+    "#if defined ORDER_BEFORE_REGISTERS && !defined ADDS_TO_ARRAYS && !defined __clang__\n"
     "#pragma GCC optimize(\"schedule-insns\", \"sched-pressure\")\n"
     "#endif\n"
     "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;\n"
@@ -388,6 +389,7 @@ static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp 
 const Dialect c_dialect = {
     .name = "c",
     .suffix = ".c",
+    .array_prelude = "#define ADDS_TO_ARRAYS\n",
     .prelude = prelude,
     .vector_type = "$elementx$lanes",
     .vector_typedef = "typedef $element $type __attribute__((vector_size($bytes)));"

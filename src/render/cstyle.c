@@ -122,12 +122,18 @@ static const char *groups_text(Renderer *r, const UOpList *program) {
     return template_filled(r->arena, r->dialect->groups, "count", arena_printf(r->arena, "%lld", (long long)n));
 }
 
+static bool has_arrays(const UOpList *program) {
+    for (size_t k = 0; k < program->len; k++) if (program->at[k]->op == OP_DEFINE_ARRAY) return true;
+    return false;
+}
+
 const char *render(Arena *arena, const char *name, const UOpList *program, const Dialect *dialect, const Target *target) {
     Renderer r = {.arena = arena, .out = builder(arena), .dialect = dialect, .target = target, .depth = 1, .threads = (int)places_of(program, 1, 0)};
     uop_map_init(&r.names, arena);
     UOpMap only_shuffled;
     uop_map_init(&only_shuffled, arena);
     find_shuffled(program, &only_shuffled);
+    if (dialect->array_prelude && has_arrays(program)) builder_cstring(&r.out, dialect->array_prelude);
     builder_cstring(&r.out, dialect->prelude);
     typedefs(&r);
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,

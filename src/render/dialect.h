@@ -12,6 +12,7 @@ typedef struct Dialect {
     const char *name;
     const char *suffix;                      // of files with such text
     const char *prelude;                     // text before the first kernel
+    const char *array_prelude;               // before that, where a program has arrays of its own; NULL: nothing
     // ---- types
     const char *types[DT_COUNT];             // of elements; NULL: the names of dtypes.def
     const char *vector_type;                 // $element $lanes
