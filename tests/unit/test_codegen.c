@@ -222,6 +222,9 @@ static void test_no_single_bytes(void **state) {
             int dots = count_of(&program, OP_DOT4, DT_I32), bits = count_of(&program, OP_BITS, DT_U8);
             assert_true(dots > 0);
             assert_int_equal(bits, targets[i].has_bits ? dots : 0);
+            // Blocks of 40 bytes: both scales of a block and the numbers of its groups lie in one word of 8.
+            bool has_words = targets[i].has_bits && type == INVENTED_I5;
+            assert_int_equal(count_of(&program, OP_LOAD, DT_F16) == 0, has_words);
             arena_destroy(arena);
         }
 }
