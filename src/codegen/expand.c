@@ -74,17 +74,38 @@ UOp *spread(Expander *x, const Laned *v, const Laned *to) {
 
 // ---------------------------------------------------------------- index expressions over lanes
 
-// Bit 0: depends on lane ranges; bit 1: depends on anything else that varies.
-static int dependence(Expander *x, UOp *u) {
-    uintptr_t known = (uintptr_t)uop_map_get(&x->depends, u);
-    if (known) return (int)known - 1;
-    int d = 0;
-    if (u->op == OP_RANGE) d = range_kind(u) == RANGE_LANE ? 1 : 2;
-    else if (u->op == OP_LOAD || u->op == OP_SPECIAL || u->op == OP_ACCUM) d = 2;
-    int n_src = u->op == OP_AFTER ? 1 : u->n_src;   // what it waits for is not part of the value
-    for (int i = 0; i < n_src; i++) d |= dependence(x, u->src[i]);
-    uop_map_put(&x->depends, u, (void *)(uintptr_t)(d + 1));
-    return d;
+// The lane ranges that a value depends on: not those that a sum within it goes over by itself.
+static const Laned *lanes_free(Expander *x, UOp *u) {
+    const Laned *known = uop_map_get(&x->free, u);
+    if (known) return known;
+    Laned *free = arena_new(x->arena, sizeof *free);
+    *free = (Laned){0};
+    if (u->op == OP_RANGE && range_kind(u) == RANGE_LANE) lanes_insert(free, u);
+    if (u->op == OP_ACCUM) {
+        Accum a = accum_parts(u);
+        *free = outer_lanes(lanes_free(x, a.value), a.lanes, a.n_lanes);
+        for (int i = 0; i < a.n_loops; i++) lanes_union(free, lanes_free(x, a.loops[i]));
+        if (a.tail) {
+            Laned outer = outer_lanes(lanes_free(x, a.tail), a.tail_lanes, a.n_tail_lanes);
+            lanes_union(free, &outer);
+        }
+    } else {
+        int n_src = u->op == OP_AFTER ? 1 : u->n_src;   // what it waits for is not part of the value
+        for (int i = 0; i < n_src; i++) lanes_union(free, lanes_free(x, u->src[i]));
+    }
+    uop_map_put(&x->free, u, free);
+    return free;
+}
+
+// Whether it depends on anything that varies but lane ranges.
+static bool varies_otherwise(Expander *x, UOp *u) {
+    uintptr_t known = (uintptr_t)uop_map_get(&x->varies, u);
+    if (known) return known == 2;
+    bool varies = u->op == OP_LOAD || u->op == OP_SPECIAL || u->op == OP_ACCUM || (u->op == OP_RANGE && range_kind(u) != RANGE_LANE);
+    int n_src = u->op == OP_AFTER ? 1 : u->n_src;
+    for (int i = 0; i < n_src && !varies; i++) varies = varies_otherwise(x, u->src[i]);
+    uop_map_put(&x->varies, u, (void *)(uintptr_t)(1 + varies));
+    return varies;
 }
 
 static int64_t evaluate(UOp *u, const Laned *lanes, int k) {
@@ -97,17 +118,6 @@ static int64_t evaluate(UOp *u, const Laned *lanes, int k) {
     DType operand = u->src[u->op == OP_WHERE ? 1 : 0]->dtype;
     CHECK(eval_op(u->op, operand, src, &out));
     return number_wrap(u->dtype, out).i;
-}
-
-static void collect_lanes(UOp *u, Laned *lanes, int depth) {
-    if (u->op == OP_RANGE && range_kind(u) == RANGE_LANE) lanes_insert(lanes, u);
-    if (depth > 400) return;
-    for (int i = 0; i < (u->op == OP_AFTER ? 1 : u->n_src); i++) collect_lanes(u->src[i], lanes, depth + 1);
-}
-
-static void lane_ranges(Expander *x, UOp *u, Laned *lanes) {
-    if (!(dependence(x, u) & 1)) return;
-    collect_lanes(u, lanes, 0);
 }
 
 // What x // c, x % c, x >> n and x & (2^n − 1) divide by; 0: u is no such value.
@@ -124,10 +134,9 @@ static int64_t divisor_of(const UOp *u) {
 
 // Splits an index into a part without lanes and one with nothing else. False: they are mixed.
 static bool split_index(Expander *x, UOp *index, UOp **base, UOp **lane_part) {
-    int d = dependence(x, index);
     UOp *zero = uop_int(x->graph, index->dtype, 0);
-    if (!(d & 1)) { *base = index, *lane_part = zero; return true; }
-    if (!(d & 2)) { *base = zero, *lane_part = index; return true; }
+    if (!lanes_free(x, index)->n) { *base = index, *lane_part = zero; return true; }
+    if (!varies_otherwise(x, index)) { *base = zero, *lane_part = index; return true; }
     UOp *base_a, *base_b, *lane_a, *lane_b;
     if (index->op == OP_ADD || index->op == OP_SUB) {
         if (!split_index(x, index->src[0], &base_a, &lane_a) || !split_index(x, index->src[1], &base_b, &lane_b)) return false;
@@ -183,8 +192,7 @@ static bool expand_lookup(Expander *x, UOp *u, UOp *index, Laned *out) {
 }
 
 static Laned expand_load(Expander *x, UOp *u) {
-    Laned out = {0};
-    lane_ranges(x, u, &out);
+    Laned out = *lanes_free(x, u);
     UOp *index = u->src[0], *base, *lane_part;
     if (out.n == 0) {
         UOp *src[2];
@@ -193,7 +201,7 @@ static Laned expand_load(Expander *x, UOp *u) {
         return out;
     }
     int n = lane_count(&out);
-    bool has_lane_condition = u->n_src > 1 && (dependence(x, u->src[1]) & 1);
+    bool has_lane_condition = u->n_src > 1 && lanes_free(x, u->src[1])->n > 0;
     UOp *flat = simplify(index->src[1]);
     if (!has_lane_condition && split_index(x, flat, &base, &lane_part)) {
         int64_t *offsets = arena_new(x->arena, (size_t)n * sizeof *offsets);
@@ -284,6 +292,7 @@ Laned *expand_node(Expander *x, UOp *u) {
 UOp *expand(UOp *sink, const Target *target) {
     Expander x = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
     uop_map_init(&x.done, x.arena);
-    uop_map_init(&x.depends, x.arena);
+    uop_map_init(&x.free, x.arena);
+    uop_map_init(&x.varies, x.arena);
     return expand_node(&x, sink)->value;
 }

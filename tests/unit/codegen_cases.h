@@ -91,6 +91,21 @@ static void chosen_rows(Compare *c) {
     }
 }
 
+// A sum that says where to read: it has lanes of its own beside those of the elements.
+static void places_counted(Compare *c) {
+    static const int64_t sizes[] = {1, 5, 16, 24, 64};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Tensor marks = compare_buffer(c, DT_I32, 0, 99, dims(sizes[i])), own = compare_buffer(c, DT_I32, 0, 99, dims(3, 32));
+        Tensor table = compare_buffer(c, DT_F32, 0, 0, dims(sizes[i] + 1)), rows = compare_buffer(c, DT_F32, 0, 0, dims(sizes[i] + 1, 24));
+        Tensor is_less = tensor_less(marks, tensor_unsqueeze(own, -1));
+        Tensor place = tensor_sum(tensor_cast(is_less, DT_I32), -1);   // [3, 32]
+        compare_run(c, "elements of counted places", tensor_gather(table, place), 0);
+        compare_run(c, "rows of counted places", tensor_gather(rows, place), 0);
+        compare_run(c, "sums of rows of counted places", tensor_sum(tensor_gather(rows, place), -1), 1e-5);
+        compare_run(c, "elements behind them", tensor_add(tensor_gather(table, place), tensor_gather(table, tensor_max(place, 0))), 1e-6);
+    }
+}
+
 static void products(Compare *c) {
     Tensor x = compare_buffer(c, DT_F32, 0, 0, dims(4, 96)), w = compare_buffer(c, DT_F32, 0, 0, dims(40, 96));
     Tensor y = tensor_sum(tensor_mul(tensor_reshape(x, dims(4, 1, 96)), w), -1);
@@ -273,6 +288,7 @@ static const CodegenCase codegen_cases[] = {
     {"reductions", reductions},
     {"sums beside", sums_beside},
     {"chosen rows", chosen_rows},
+    {"places counted", places_counted},
     {"products", products},
     {"fields", fields},
     {"spread_bits", spread_bits},
