@@ -14,6 +14,7 @@
 enum { MAX_MEMBERS = 12, MAX_LOOPS = 60, MAX_BACK = 8 };   // loops: linearize keeps their sets as bits; back: groups looked at
 static const double FAR_WORK = 4;                    // what an element costs that leaves the near cache before it is read
 static const double SYNC_WORK = 100000, WIDTH = 8;   // what a barrier costs in operations; workers counted on
+static const double LONG = 16;                       // starts of a kernel that the work of each worker takes, and a start saved is no gain
 
 // ---------------------------------------------------------------- what a store touches
 
@@ -161,6 +162,13 @@ static double estimate(const Fuser *f, double work, double tiles) {
     return work / (tiles < width_of(f) ? tiles : width_of(f)) + sync_work_of(f);
 }
 
+// Where a device has groups of threads: two long products with fewer tiles in common than it wants keep their own. What
+// they lose is loops of the one that the other has not: experts' groups, say, which all tiles of rows would then walk.
+static bool is_apart_better(const Fuser *f, double shorter_work, double tiles) {
+    const TileWishes *wish = &f->schedule->wishes;
+    return wish->width > 0 && tiles < (double)wish->most && shorter_work > LONG * width_of(f) * sync_work_of(f);
+}
+
 // ---------------------------------------------------------------- joining
 
 // What a tile range is in terms of the reader: range / divide, where the group's range is first cut by `cut`.
@@ -292,6 +300,8 @@ static bool join_group(Fuser *f, Group *g, const Reader *r) {
     if (is_hard && tiles > 1) return false;
     double apart = estimate(f, g->work, group_tiles(g)) + estimate(f, r->work, r->alone);
     if (estimate(f, g->work + r->work, tiles) > apart) return false;
+    bool loses_tiles = tiles < group_tiles(g) || tiles < r->alone;
+    if (loses_tiles && is_apart_better(f, g->work < r->work ? g->work : r->work, tiles)) return false;
     joined.members.at = arena_copy(f->arena, g->members.at, g->members.len * sizeof *g->members.at);
     joined.members.cap = g->members.len;
     group_join(f, &joined, r->store, match);

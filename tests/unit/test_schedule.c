@@ -179,6 +179,28 @@ static void test_little_work_is_a_tail(void **state) {
     }
 }
 
+// Sums of the last axis of one buffer times another: nothing is read twice.
+static Tensor sum_of_products(Plan *p, int id, Dims shape) {
+    return tensor_sum(tensor_mul(tensor_buffer(p->g, id, DT_F32, 0, 0, shape), tensor_buffer(p->g, id + 1, DT_F32, 0, 0, shape)), -1);
+}
+
+// Rows of many groups, and their sum over groups beside another product: short ones share a kernel whose tiles are the rows;
+// long ones stay apart on a device with groups of threads, as each tile would walk all groups.
+static void test_long_products_keep_their_tiles(void **state) {
+    (void)state;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        Plan p = plan_new();
+        p.wishes = card();
+        Dims many = dims(64, ROWS, is_long ? 1 << 20 : 1024), few = dims(ROWS, is_long ? 1 << 22 : 1024);
+        Tensor parts = tensor_contiguous(sum_of_products(&p, 0, many));
+        Tensor other = sum_of_products(&p, 2, few);
+        plan_make(&p, (Tensor[]){tensor_add(tensor_sum(parts, 0), other)}, 1);
+        assert_int_equal(p.kernels.len, is_long ? 2 : 1);
+        nothing_is_stored_in_vain(&p);
+        arena_destroy(p.arena);
+    }
+}
+
 // Sums of a group's parts follow the tiles of the group alone; of more tiles than run at a few times, each would wait in vain.
 static void test_tails_of_groups(void **state) {
     (void)state;
@@ -305,6 +327,7 @@ int main(void) {
         cmocka_unit_test(test_joined_value_is_split),
         cmocka_unit_test(test_independent_kernels_are_one),
         cmocka_unit_test(test_little_work_is_a_tail),
+        cmocka_unit_test(test_long_products_keep_their_tiles),
         cmocka_unit_test(test_tails_of_groups),
         cmocka_unit_test(test_neighbours_stay_in_a_tile),
         cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
