@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "schedule/fuse.h"
+#include "schedule/merged_loops.h"
 #include "schedule/recompute.h"
 
 enum { MAX_MEMBERS = 12, MAX_LOOPS = 60, MAX_BACK = 8 };   // loops: linearize keeps their sets as bits; back: groups looked at
@@ -284,13 +285,29 @@ static bool needs_other_tiles(const Fuser *f, const Group *g, const Reads *r, in
     return false;
 }
 
-typedef struct Reader { UOp *store; Reads reads; int64_t written; double work, alone; int loops; } Reader;
+// merged: the same store where loops that stand together are one.
+enum { MOST_FORMS = 4 };
+typedef struct Reader { UOp *store, *merged[MOST_FORMS]; int n_merged; Reads reads; int64_t written; double work, alone; int loops; } Reader;
+
+// The reader, or a form of it whose loops follow all of the group's tiles where its own don't.
+static UOp *match_reader(Fuser *f, const Group *g, const Reader *r, TileMatch *match) {
+    UOp *best = r->store;
+    match_tiles(f, g, best, match);
+    for (int i = 0; i < r->n_merged; i++) {
+        TileMatch merged[MAX_TILES];
+        match_tiles(f, g, r->merged[i], merged);
+        if (matched_tiles(g, merged) < group_tiles(g) || matched_tiles(g, merged) <= matched_tiles(g, match)) continue;
+        best = r->merged[i];
+        for (int t = 0; t < g->n_tiles; t++) match[t] = merged[t];
+    }
+    return best;
+}
 
 static bool join_group(Fuser *f, Group *g, const Reader *r) {
     Group joined = *g;
     TileMatch match[MAX_TILES];
     if (g->members.len == MAX_MEMBERS || g->loops + r->loops > MAX_LOOPS || needs_other_tiles(f, g, &r->reads, r->written)) return false;
-    match_tiles(f, g, r->store, match);
+    UOp *store = match_reader(f, g, r, match);
     double tiles = matched_tiles(g, match);
     // Writing what the group reads or writes, or reading what was scattered, is only safe in one tile. Several that
     // write a temporary write parts of it that do not overlap.
@@ -304,7 +321,7 @@ static bool join_group(Fuser *f, Group *g, const Reader *r) {
     if (loses_tiles && is_apart_better(f, g->work < r->work ? g->work : r->work, tiles)) return false;
     joined.members.at = arena_copy(f->arena, g->members.at, g->members.len * sizeof *g->members.at);
     joined.members.cap = g->members.len;
-    group_join(f, &joined, r->store, match);
+    group_join(f, &joined, store, match);
     joined.loops += r->loops;
     if (!g->knows_again) g->again = cuts_read_again(f, g), g->knows_again = true;
     joined.again = cuts_read_again(f, &joined), joined.knows_again = true;
@@ -327,6 +344,7 @@ static bool is_waited_for(const Fuser *f, size_t at) {
 static bool try_join(Fuser *f, UOp *store) {
     Reader r = {.store = store, .reads = find_reads(f, store), .written = uop_buffer_of(store->src[0])->arg[0],
                 .work = store_work(store), .alone = 1, .loops = count_loops(f, store)};
+    r.n_merged = loops_merged(f->arena, store, r.merged, MOST_FORMS);
     for (int i = 2; i < store->n_src; i++) if (range_is_static(store->src[i])) r.alone *= (double)range_size(store->src[i]);
     // The last group that the store depends on, and those behind it, which then share nothing but the barrier.
     size_t at = f->groups.len;

@@ -229,6 +229,34 @@ static void test_tails_of_groups(void **state) {
     }
 }
 
+static int64_t tiles_of(const Kernel *k) {
+    int64_t tiles = 1;
+    for (size_t t = 0; t < k->tiles.len; t++) tiles *= range_size(k->tiles.at[t]);
+    return tiles;
+}
+
+// Sums of blocks that are counted in rows of 8: the tile that makes a block adds it up, though it is no loop of the sums. Blocks of heads,
+// too, where a head is a loop of its own.
+static void test_loops_that_stand_together_are_one(void **state) {
+    (void)state;
+    enum { DIM = 2048, BLOCK = 32, ROW = 8 };
+    for (int i = 0; i < 4; i++) {
+        int64_t heads = i / 2 ? 4 : 1;
+        Plan p = plan_new();
+        if (i % 2) p.wishes = card();
+        Tensor w = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(heads, DIM, 2048)), x = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(heads, 1, 2048));
+        Tensor h = tensor_contiguous(tensor_reshape(tensor_sum(tensor_mul(w, x), -1), dims(heads, DIM / BLOCK, BLOCK)));
+        Tensor most = tensor_contiguous(tensor_max(h, -1)), rounded = tensor_cast(tensor_unary(OP_ROUND, tensor_div(h, tensor_unsqueeze(most, -1))), DT_I8);
+        rounded = tensor_contiguous(rounded);
+        Tensor sums = tensor_sum(tensor_cast(tensor_reshape(rounded, dims(heads, DIM / BLOCK / ROW, ROW, BLOCK)), DT_I32), -1);
+        plan_make(&p, (Tensor[]){rounded, tensor_contiguous(sums)}, 2);
+        assert_int_equal(p.kernels.len, 1);
+        assert_null(last_tile_of(&p.kernels.at[0]));
+        assert_true(tiles_of(&p.kernels.at[0]) >= DIM / BLOCK);
+        arena_destroy(p.arena);
+    }
+}
+
 // o[r, j] = Σ_p w[r, p] Σ_k s[r, p, k] v[p, k, j], v made first and more than near caches hold, and each j work enough for a tile:
 // a tile keeps a line of neighbours all the same, so that registers can hold them.
 static void test_neighbours_stay_in_a_tile(void **state) {
@@ -329,6 +357,7 @@ int main(void) {
         cmocka_unit_test(test_little_work_is_a_tail),
         cmocka_unit_test(test_long_products_keep_their_tiles),
         cmocka_unit_test(test_tails_of_groups),
+        cmocka_unit_test(test_loops_that_stand_together_are_one),
         cmocka_unit_test(test_neighbours_stay_in_a_tile),
         cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
         cmocka_unit_test(test_places_in_memory_are_there_behind_masks),
