@@ -5,6 +5,7 @@
 // Example: fold[SUM, 16](v(k), k<40) → accum(v(16·o + l), loops o<2, lanes l<16, tail v(32 + t), t<8).
 #include <string.h>
 
+#include "base/error.h"
 #include "codegen/codegen.h"
 #include "schedule/interleave.h"
 
@@ -288,15 +289,25 @@ static UOp *with_copies(UOp *store, int axis) {
     return split_store(store, axis, copies, !walks_too_far(store, axis));
 }
 
-// The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then.
+// The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then. Those whose
+// sums its neighbours bring together for it (THREAD_HALVES) are no loops of the store.
 static UOp *with_thread_tile(UOp *store) {
     UOp *from[MAX_RANGES], *to[MAX_RANGES], *ranges[2 * MAX_RANGES];
+    UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
     int n = 0, n_own = 0;
     for (int i = 2; i < store->n_src; i++) if (range_kind(store->src[i]) != RANGE_UNROLL) ranges[n++] = store->src[i];
     for (int i = store->n_src; i-- > 2;) {
         if (range_kind(store->src[i]) != RANGE_UNROLL) continue;
         from[n_own] = store->src[i];
         ranges[n++] = to[n_own++] = uop_range_const(store->graph, range_size(store->src[i]), RANGE_LANE);
+    }
+    for (size_t k = order.len; k-- > 0;) {
+        UOp *range = order.at[k]->op == OP_THREAD_HALVES ? order.at[k]->src[3] : NULL;
+        for (int i = 0; i < n_own && range; i++) if (from[i] == range) range = NULL;
+        if (!range) continue;
+        CHECK(n_own < MAX_RANGES);
+        from[n_own] = range;
+        to[n_own++] = uop_range_const(store->graph, range_size(range), RANGE_LANE);
     }
     if (!n_own) return NULL;
     return uop_store_as(store, uop_substitute(store->src[0], from, to, n_own), uop_substitute(store->src[1], from, to, n_own), ranges, n);

@@ -11,7 +11,7 @@
 #include "ir/bounds.h"
 #include "ir/eval.h"
 
-enum { TABLE_LANES = 16 };
+enum { TABLE_LANES = 16, MAX_HALVES = 64 };
 
 // ---------------------------------------------------------------- lane sets
 
@@ -259,6 +259,30 @@ static Laned expand_store(Expander *x, UOp *u) {
 
 // ---------------------------------------------------------------- everything else
 
+// Half of the lanes of `from` for this thread, half for the one whose number differs in one bit: each gives away what it has of
+// the other's and adds what it gets to its own.
+static Laned expand_halves(Expander *x, UOp *u) {
+    const Laned *value = expand_node(x, u->src[0]);
+    UOp *bit = expand_node(x, u->src[1])->value, *to = u->src[2], *from = u->src[3], *parts[MAX_HALVES];
+    Laned out = outer_lanes(value, &from, 1);
+    if (to->op == OP_RANGE) lanes_insert(&out, to);
+    int n = lane_count(&out);
+    CHECK(n <= MAX_HALVES);
+    for (int k = 0; k < n; k++) {
+        int64_t at[2] = {0, 0};
+        for (int i = 0; i < value->n; i++) {
+            int64_t size = range_size(value->lane[i]), digit = 0;
+            for (int j = 0; j < out.n; j++) if (out.lane[j] == (value->lane[i] == from ? to : value->lane[i])) digit = lane_digit(&out, k, j);
+            for (int half = 0; half < 2; half++) at[half] = at[half] * size + digit + (value->lane[i] == from ? half * size / 2 : 0);
+        }
+        UOp *first = shuffle(value->value, &at[0], 1), *second = shuffle(value->value, &at[1], 1), *away = uop_where(bit, first, second);
+        UOp *got = uop_new(x->graph, OP_THREAD_XOR, u->dtype, 1, &away, 1, u->arg, 2);
+        parts[k] = uop_new(x->graph, monoid_info[u->arg[2]].combine, u->dtype, 1, (UOp *[]){got, uop_where(bit, second, first)}, 2, NULL, 0);
+    }
+    out.value = n > 1 ? uop_new(x->graph, OP_VCAT, u->dtype, n, parts, n, NULL, 0) : parts[0];
+    return out;
+}
+
 static Laned expand_value(Expander *x, UOp *u) {
     Laned out = {0};
     if (u->op == OP_RANGE && range_kind(u) == RANGE_LANE) {
@@ -272,6 +296,7 @@ static Laned expand_value(Expander *x, UOp *u) {
     if (u->op == OP_LOAD) return expand_load(x, u);
     if (uop_is_store(u)) return expand_store(x, u);
     if (u->op == OP_ACCUM) return expand_accum(x, u);
+    if (u->op == OP_THREAD_HALVES) return expand_halves(x, u);
     UOp **src = arena_new(x->arena, (size_t)(u->n_src + 1) * sizeof *src);
     for (int i = 0; i < u->n_src; i++) lanes_union(&out, expand_node(x, u->src[i]));
     for (int i = 0; i < u->n_src; i++) src[i] = spread(x, expand_node(x, u->src[i]), &out);

@@ -97,12 +97,57 @@ static UOp *replaced(UOp *u, const Split *s) {
 
 // ---------------------------------------------------------------- sums over threads
 
-static UOp *across(Spread *x, Monoid monoid, UOp *value, int64_t lanes) {
-    for (int64_t d = lanes / 2; d > 0; d /= 2) {
+// left: of `lanes` neighbours, those that bring the value together.
+static UOp *across_few(Spread *x, Monoid monoid, UOp *value, int64_t left, int64_t lanes) {
+    for (int64_t d = left / 2; d > 0; d /= 2) {
         UOp *other = uop_new(x->graph, OP_THREAD_XOR, value->dtype, 1, &value, 1, (int64_t[]){d, lanes}, 2);
         value = uop_new(x->graph, monoid_info[monoid].combine, value->dtype, 1, (UOp *[]){other, value}, 2, NULL, 0);
     }
     return value;
+}
+
+static UOp *across(Spread *x, Monoid monoid, UOp *value, int64_t lanes) { return across_few(x, monoid, value, lanes, lanes); }
+
+// The loop over most of a tile's elements, half by half.
+static Halves halves_of(Spread *x, const UOp *store, int64_t lanes) {
+    Halves h = {.left = lanes};
+    UOp *most = NULL;
+    for (int i = 2; i < store->n_src; i++)
+        if (range_kind(store->src[i]) == RANGE_UNROLL && (!most || range_size(store->src[i]) > range_size(most))) most = store->src[i];
+    int64_t size = most ? range_size(most) : 1;
+    for (UOp *from = most; size % 2 == 0 && h.left > 1; from = h.to[h.n++]) {
+        size /= 2, h.left /= 2;
+        UOp *second = remainder_of(quotient(x->thread, h.left), 2), *first_of = uop_binary(OP_MUL, second, number(second, size));
+        h.from[h.n] = from;
+        h.bit[h.n] = uop_binary(OP_LT, number(second, 0), second);
+        h.to[h.n] = size > 1 ? uop_range_const(x->graph, size, RANGE_UNROLL) : number(second, 0);
+        h.at = h.at ? uop_binary(OP_ADD, h.at, first_of) : first_of;
+    }
+    if (h.n && size > 1) h.at = uop_binary(OP_ADD, h.at, h.to[h.n - 1]);
+    return h;
+}
+
+// A sum of parts for all threads that have parts; or, what stands for it, of each thread's own elements.
+static UOp *together(Spread *x, Halves *h, Monoid monoid, UOp *value, int64_t lanes) {
+    if (!h->n || h->n_sums == MAX_FOLDS) return across(x, monoid, value, lanes);
+    for (int i = 0, left = (int)lanes / 2; i < h->n; i++, left /= 2) {
+        UOp *src[4] = {value, h->bit[i], h->to[i], h->from[i]};
+        value = uop_new(x->graph, OP_THREAD_HALVES, (DType)value->dtype, 1, src, 4, (int64_t[]){left, lanes, monoid}, 3);
+    }
+    h->whole[h->n_sums] = across_few(x, monoid, value, h->left, lanes);
+    return h->sum[h->n_sums++] = uop_new(x->graph, OP_DEFINE_REG, (DType)value->dtype, 1, NULL, 0, (int64_t[]){graph_unique(x->graph), 1}, 2);
+}
+
+// A store of each thread's own elements, whose sums `sum` stands for.
+static UOp *shared_out(UOp *store, UOp *value, const Halves *h) {
+    UOp *loops[2 * MAX_LOOPS], *all = h->from[0], *own = h->to[h->n - 1], *index = uop_substitute(store->src[0], &all, &h->at, 1);
+    int n = 0;
+    for (int i = 2; i < store->n_src; i++) {
+        if (store->src[i] != all) loops[n++] = store->src[i];
+        else if (own->op == OP_RANGE) loops[n++] = own;
+    }
+    value = uop_substitute(uop_substitute(value, &all, &h->at, 1), h->sum, h->whole, h->n_sums);
+    return uop_store_as(store, index, value, loops, n);
 }
 
 static UOp *spread_fold(Spread *x, UOp *fold, int64_t lanes) {
@@ -117,16 +162,25 @@ static UOp *spread_fold(Spread *x, UOp *fold, int64_t lanes) {
     return is_half ? uop_cast(across(x, monoid, part, lanes), (DType)fold->dtype) : part;
 }
 
+// Where elements are shared out, what is much work is done behind that, by the one thread that keeps the element.
+static double work_of(const UOp *u) {
+    double work = op_info[u->op].cost;
+    if (u->op == OP_LOAD || u->op == OP_RANGE) return 1;
+    for (int i = 0; i < (u->op == OP_AFTER || u->op == OP_FOLD ? 1 : u->n_src) && work <= JOIN_WORK; i++) work += work_of(u->src[i]);
+    return work;
+}
+
 // Sums of sums and multiples of them come together once: Σ w·across(x) = across(Σ w·x). Whether u is one of the folds, or
 // made of them so that the part of each thread can be added up later. holds: the nodes that a fold stands in.
-static bool is_linear(const UOp *u, const Plan *plan, const UOpMap *holds) {
+static bool is_linear(const UOp *u, const Plan *plan, const Halves *h, const UOpMap *holds) {
     bool is_sum = (u->op == OP_FOLD ? u->arg[0] == MONOID_SUM : u->op == OP_ADD || u->op == OP_MUL) && u->dtype == DT_F32;
     for (int i = 0; i < plan->n_folds; i++) if (u == plan->fold[i]) return is_sum;
     if (!is_sum) return false;
-    if (u->op == OP_FOLD) return is_linear(u->src[0], plan, holds);
+    if (u->op == OP_FOLD) return is_linear(u->src[0], plan, h, holds);
     bool in_first = uop_map_get(holds, u->src[0]), in_second = uop_map_get(holds, u->src[1]);
-    if (u->op == OP_ADD) return in_first && in_second && is_linear(u->src[0], plan, holds) && is_linear(u->src[1], plan, holds);
-    return in_first != in_second && is_linear(u->src[in_second], plan, holds);
+    if (u->op == OP_ADD) return in_first && in_second && is_linear(u->src[0], plan, h, holds) && is_linear(u->src[1], plan, h, holds);
+    if (h->n && in_first != in_second && work_of(u->src[in_first]) > JOIN_WORK) return false;
+    return in_first != in_second && is_linear(u->src[in_second], plan, h, holds);
 }
 
 // Which nodes a fold of the plan stands in.
@@ -141,17 +195,17 @@ static void find_holders(Spread *x, UOp *value, const Plan *plan, UOpMap *holds)
 }
 
 // value with the folds' own parts in place of the folds, brought together where they stop being parts of sums.
-static UOp *joined(Spread *x, UOp *u, const Plan *plan, UOp *const *part, const UOpMap *holds, UOpMap *done) {
+static UOp *joined(Spread *x, UOp *u, const Plan *plan, Halves *h, UOp *const *part, const UOpMap *holds, UOpMap *done) {
     UOp *known = uop_map_get(done, u);
     if (known || !uop_map_get(holds, u)) return known ? known : u;
-    if (is_linear(u, plan, holds)) {
-        known = across(x, MONOID_SUM, uop_substitute(u, plan->fold, part, plan->n_folds), plan->lanes);
+    if (is_linear(u, plan, h, holds)) {
+        known = together(x, h, MONOID_SUM, uop_substitute(u, plan->fold, part, plan->n_folds), plan->lanes);
     } else {
         for (int i = 0; i < plan->n_folds && !known; i++)
-            if (u == plan->fold[i]) known = across(x, (Monoid)u->arg[0], part[i], plan->lanes);
+            if (u == plan->fold[i]) known = together(x, h, (Monoid)u->arg[0], part[i], plan->lanes);
         if (!known) {
             UOp **src = arena_new(x->arena, u->n_src * sizeof *src);
-            for (int i = 0; i < u->n_src; i++) src[i] = joined(x, u->src[i], plan, part, holds, done);
+            for (int i = 0; i < u->n_src; i++) src[i] = joined(x, u->src[i], plan, h, part, holds, done);
             known = uop_with_src(u, src);
         }
     }
@@ -276,16 +330,23 @@ static UOp *spread_store(Spread *x, UOp *store) {
         bool is_worth = plan.lanes < x->threads && elements * FEW_TURNS <= trips && trips >= (double)x->threads;
         plan.lanes = is_worth ? x->threads : x->target->shuffle_threads > 1 ? x->target->shuffle_threads : 1;
     }
+    bool is_tiled = plan.tile.n > 0;
     for (int i = 0; plan.lanes > 1 && i < plan.n_folds; i++) to[i] = spread_fold(x, plan.fold[i], plan.lanes);
+    Halves halves = {.left = plan.lanes};
     if (plan.lanes > 1) {
+        bool has_half = false;   // brought together already
+        for (int i = 0; i < plan.n_folds; i++) has_half |= plan.fold[i]->dtype == DT_F16 || plan.fold[i]->dtype == DT_BF16;
+        bool is_much = is_tiled && plan.tile.elements >= FEW_TURNS * plan.lanes;   // each keeps some, which it computes side by side
+        if (is_much && !has_half && plan.lanes <= x->target->shuffle_threads) halves = halves_of(x, store, plan.lanes);
         UOpMap done, holds;
         uop_map_init(&done, x->arena);
         find_holders(x, value, &plan, &holds);
         for (int i = 0; i < plan.n_folds; i++)   // halves are together already
             if (plan.fold[i]->dtype == DT_F16 || plan.fold[i]->dtype == DT_BF16) uop_map_put(&done, plan.fold[i], to[i]);
-        value = joined(x, value, &plan, to, &holds, &done);
+        value = joined(x, value, &plan, &halves, to, &holds, &done);
+        if (halves.n) store = shared_out(store, value, &halves), value = store->src[1];
     }
-    UOp *single = plan.lanes > 1 ? guard_of(remainder_of(x->thread, plan.lanes), RANGE_SINGLE) : NULL;
+    UOp *single = halves.left > 1 ? guard_of(remainder_of(x->thread, halves.left), RANGE_SINGLE) : NULL;
     return unordered(x, rebuilt(store, &s, value, single));
 }
 

@@ -3,7 +3,8 @@
 #include "codegen/thread_tile.h"
 
 enum { MAX_LOOPS = 16, MAX_FOLDS = 16, LEAST_TRIPS = 8, LONG_TRIPS = 16, WARP = 32, FEW_TURNS = 4,
-       NEAR_LANES = 8 };   // as many read a line of memory together, 16 bytes each
+       NEAR_LANES = 8,     // as many read a line of memory together, 16 bytes each
+       JOIN_WORK = 8 };    // of an element: as much as bringing its sum together costs
 
 // tiles: of the kernel. elements: that a thread may compute at once. has_products: some are tiles of two loops. parts: what each
 // thread has of folds that are brought together already.
@@ -14,6 +15,15 @@ typedef struct Spread {
 // How one store is shared: `lanes` neighbouring threads compute the folds together: of the elements of a ThreadTile; or,
 // is_common, of all the elements that they store, one each: folds that do not change along the innermost loops.
 typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; bool is_common; ThreadTile tile; } Plan;
+
+// How the elements of a tile are shared out among the threads that have parts of their sums: each takes half of those that are
+// left, and again, until `left` threads have the same ones. from, to: loops over elements; at: which of all of from[0] those of to
+// are; sum: what stands for a sum in the value of the store, whole: the sum.
+typedef struct Halves {
+    int n, n_sums;
+    UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *bit[MAX_LOOPS], *at, *sum[MAX_FOLDS], *whole[MAX_FOLDS];
+    int64_t left;
+} Halves;
 
 static inline UOp *number(UOp *like, int64_t value) { return uop_int(like->graph, DT_I32, value); }
 static inline int64_t power_from(int64_t n) {

@@ -486,6 +486,27 @@ static UOp *at_table(Splitter *s, UOp *u) {
     return uop_new(s->graph, OP_LOOKUP, u->dtype, u->lanes, (UOp *[]){table, lookup->src[1]}, 2, NULL, 0);
 }
 
+// A chain of dot products that starts from 0, from another number. NULL: dots is none.
+static UOp *chain_from(UOp *dots, UOp *start) {
+    if (dots->op != OP_DOT4 || dots->lanes != 1) return NULL;
+    int64_t zero;
+    UOp *from = uop_is_int_const(dots->src[0], &zero) && zero == 0 ? start : chain_from(dots->src[0], start);
+    return from ? uop_new(dots->graph, OP_DOT4, dots->dtype, 1, (UOp *[]){from, dots->src[1], dots->src[2]}, 3, NULL, 0) : NULL;
+}
+
+// What is added to sums of bytes, or taken from them, is where they start. Where several have it in common, it is made once.
+static UOp *chains_started(Splitter *s, const UOp *u, UOp *dots, UOp *more) {
+    UOp *parts[64], *const *each = dots->op == OP_VCAT ? dots->src : &dots;
+    int n = dots->op == OP_VCAT ? dots->n_src : 1;
+    if ((u->op != OP_ADD && u->op != OP_SUB) || u->dtype != DT_I32 || !s->has_tiles || n != dots->lanes || n > 64) return NULL;
+    for (int k = 0; k < n; k++) {
+        UOp *own = pick(s, more, (int64_t[]){k}, 1);
+        parts[k] = chain_from(each[k], u->op == OP_SUB ? uop_unary(OP_NEG, own) : own);
+        if (!parts[k]) return NULL;
+    }
+    return join(s, parts, n);
+}
+
 static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     int widest = dtype_bytes(u->dtype), n = b - a;
     for (int i = 0; i < u->n_src; i++) if (dtype_bytes(u->src[i]->dtype) > widest) widest = dtype_bytes(u->src[i]->dtype);
@@ -513,6 +534,8 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
         if (!is_uniform(src[0])) return halves(s, u, a, b);
         return src[0]->arg[0] ? src[1] : src[2];
     }
+    UOp *chains = u->n_src == 2 ? chains_started(s, u, src[0], src[1]) : NULL;
+    if (chains) return chains;
     if (u->op == OP_DOT4) unsigned_first(s, src);
     UOp *made = uop_new(s->graph, u->op, u->dtype, n, src, u->n_src, u->arg, u->n_arg);
     if (uop_is_poison(made)) BUG("vectorize %s: %s", op_info[u->op].name, made->message);

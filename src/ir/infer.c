@@ -169,7 +169,7 @@ Inferred infer(Arena *arena, Op op, DType dtype, int lanes, UOp *const *src, int
         return (Inferred){.dtype = DT_VOID, .lanes = 1};
     case OP_CONTIGUOUS: case OP_AFTER:
         return (Inferred){.dtype = src[0]->dtype, .lanes = src[0]->lanes, .ndim = src[0]->ndim, .shape = src[0]->shape};
-    case OP_FOLD: case OP_ACCUM: plain.dtype = src[0]->dtype; plain.lanes = src[0]->lanes; return plain;
+    case OP_FOLD: case OP_ACCUM: case OP_THREAD_HALVES: plain.dtype = src[0]->dtype; plain.lanes = src[0]->lanes; return plain;
     case OP_HFOLD:
         if (src[0]->lanes % arg[1]) return problem(arena, "group does not divide the lanes");
         return (Inferred){.dtype = src[0]->dtype, .lanes = src[0]->lanes / (int)arg[1]};

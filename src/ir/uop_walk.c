@@ -154,7 +154,7 @@ static uint64_t *sets_find(Arena *arena, RangeSets *s, uint64_t first, size_t *w
         UOp *u = s->order.at[k];
         uint64_t *bits = all + k * *words;
         int closed_from = u->op == OP_FOLD || u->op == OP_ACCUM ? 1 : uop_is_store(u) ? 2
-                        : u->op == OP_END && u->n_arg ? (int)u->arg[0] : u->n_src;
+                        : u->op == OP_THREAD_HALVES ? 3 : u->op == OP_END && u->n_arg ? (int)u->arg[0] : u->n_src;
         for (int i = 0; i < u->n_src; i++) {   // a closed range's own end may depend on outer ranges
             const uint64_t *below = all + (u->src[i]->visit - first) * *words;
             for (size_t w = 0; w < *words; w++) bits[w] |= below[w];

@@ -1,0 +1,110 @@
+// test_prompt_tiles: products of a prompt's rows on devices whose tiles are groups of threads, against eval_graph: threads compute
+// tiles of elements, and those with parts of the same sums share the elements out. Sizes that fill all tiles and that do not.
+#include "base/settings.h"
+#include "compare.h"
+#include "engine/engine_private.h"
+#include "fake_card.h"
+#include "nn/layers.h"
+#include "noise_blocks.h"
+#include "runtime/devices.h"
+
+static const char GROUPS[] = "opencl12-groups";   // tiles are groups there on any device
+
+static Tensor book_of(void *context, Graph *g, const int8_t *values, int n) {
+    Compare *c = context;
+    int64_t id;
+    Error err;
+    if (!engine_buffer_alloc(c->engine, (size_t)n, &id, &err)) compare_fail("%s", err.text);
+    engine_buffer_write(c->engine, id, 0, values, (size_t)n);
+    c->host[id] = memcpy(malloc((size_t)n), values, (size_t)n);
+    return tensor_buffer(g, id, DT_I8, -128, 127, dims(n));
+}
+
+static Weight weight_of(Compare *c, const QuantType *type, int64_t rows, int64_t cols) {
+    int64_t blocks = rows * cols / type->block_elements, id;
+    size_t nbytes = (size_t)(blocks * type->block_bytes);
+    uint64_t state = 11;
+    Error err;
+    uint8_t *bytes = calloc(1, nbytes + 4096);
+    noise_blocks_fill(bytes, type, blocks, &state);
+    if (!engine_buffer_alloc(c->engine, nbytes, &id, &err)) compare_fail("%s", err.text);
+    engine_buffer_write(c->engine, id, 0, bytes, nbytes);
+    c->host[id] = bytes, c->nbytes[id] = nbytes;
+    return (Weight){.type = type, .buffer = id, .count = 1, .rows = rows, .cols = cols};
+}
+
+typedef struct Shape { int type; int64_t tokens, rows, cols; } Shape;
+
+// The rows of some tokens, by eval_graph, beside what the device gave for all of them.
+static void check_tokens(Compare *c, const Layers *layers, const char *what, Tensor x, const Weight *w, const float *got, int64_t first, int64_t end) {
+    Error err;
+    EvalTensor want;
+    EvalBuffers buffers = {compare_address, c};
+    Tensor y = layers_linear(layers, input_of(tensor_slice(x, 0, first, end)), w);
+    if (!eval_graph(c->arena, y, &buffers, &want, &err)) compare_fail("%s: eval: %s", what, err.text);
+    double largest = 0;
+    for (int64_t i = 0; i < want.count; i++) if (fabs(want.at[i].f) > largest) largest = fabs(want.at[i].f);
+    for (int64_t i = 0; i < want.count; i++)
+        if (!(fabs((double)got[first * w->rows + i] - want.at[i].f) <= 1e-5 * largest))
+            compare_fail("%s: row %lld of token %lld is %.9g, should be %.9g", what, (long long)(i % w->rows), (long long)(first + i / w->rows),
+                         (double)got[first * w->rows + i], want.at[i].f);
+}
+
+// Tiles as large as those of a long prompt, in a small product; kept kernels know nothing of this.
+static void few_tiles(Engine *e) {
+    e->sources = NULL;
+    e->target.tiles.width = 2;
+    e->target.tiles.most = e->target.tiles.enough = e->target.tiles.few = 32;
+}
+
+static void check_shapes(const char *device, const char *target, const Shape *shapes, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        Compare c = compare_open(device, target);
+        few_tiles(c.engine);
+        const Shape *s = &shapes[i];
+        Layers layers = {.graph = c.graph, .tables = {book_of, &c}};
+        Weight w = weight_of(&c, quant_find((uint32_t)s->type), s->rows, s->cols);
+        Tensor x = compare_buffer(&c, DT_F32, 0, 0, dims(s->tokens, s->cols)), y = layers_linear(&layers, input_of(x), &w);
+        char what[96];
+        Error err;
+        Step *step;
+        snprintf(what, sizeof what, "%s, %s, %d x %d x %d", device, w.type->name, (int)s->tokens, (int)s->rows, (int)s->cols);
+        if (!engine_compile(c.engine, &y, 1, &step, &err) || !step_run(step, &err)) compare_fail("%s: %s", what, err.text);
+        float *got = malloc(step_output_bytes(step, 0));
+        engine_buffer_read(c.engine, step_output_buffer(step, 0), 0, got, step_output_bytes(step, 0));
+        for (int k = 0; k < 3; k++) {   // the first two tokens, two in the middle, the last two
+            int64_t first = k * (s->tokens - 2) / 2;
+            check_tokens(&c, &layers, what, x, &w, got, first, first + 2);
+        }
+        free(got);
+        step_destroy(step);
+        compare_close(&c);
+    }
+}
+
+// Q4_0, Q4_K, Q6_K, Q8_0; 528 rows and 120 tokens are no multiple of a tile.
+static const Shape shapes[] = {{2, 128, 512, 512}, {12, 128, 512, 512}, {14, 128, 512, 512}, {8, 128, 512, 256}, {12, 120, 528, 256}};
+
+static void test_card(void **state) {
+    (void)state;
+    check_shapes("cuda", NULL, shapes, sizeof shapes / sizeof *shapes);
+}
+
+static void test_opencl(void **state) {
+    (void)state;
+    Engine *engine;
+    Error problem = {0};
+    if (!engine_open(&engine, "opencl", GROUPS, 1, &problem)) {
+        print_message("skipped: %s\n", problem.text);
+        skip();
+    }
+    engine_close(engine);
+    check_shapes("opencl", GROUPS, shapes, sizeof shapes / sizeof *shapes);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    fake_card_use(argv[0]);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_card), cmocka_unit_test(test_opencl)};
+    return cmocka_run_group_tests_name("prompt_tiles", tests, NULL, NULL);
+}
