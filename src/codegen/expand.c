@@ -89,6 +89,9 @@ static const Laned *lanes_free(Expander *x, UOp *u) {
             Laned outer = outer_lanes(lanes_free(x, a.tail), a.tail_lanes, a.n_tail_lanes);
             lanes_union(free, &outer);
         }
+    } else if (u->op == OP_THREAD_HALVES) {
+        *free = outer_lanes(lanes_free(x, u->src[0]), &u->src[3], 1);
+        for (int i = 1; i < 3; i++) lanes_union(free, lanes_free(x, u->src[i]));
     } else {
         int n_src = u->op == OP_AFTER ? 1 : u->n_src;   // what it waits for is not part of the value
         for (int i = 0; i < n_src; i++) lanes_union(free, lanes_free(x, u->src[i]));

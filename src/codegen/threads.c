@@ -1,7 +1,7 @@
 // threads: the threads of a group share a tile, on targets where a tile is a group.
 // In: a kernel. Out: the same, each store and some of its sums spread over the threads: SPECIAL 1 is the thread, THREAD_XOR
-// brings partial results together by the monoid's own combining op, BARRIERs stand where a statement touches what threads of
-// an earlier one wrote or read. A LAST_TILE is such a barrier, too.
+// brings partial results together by the monoid's own combining op, THREAD_HALVES those of a thread's tile, of which each thread keeps
+// some, BARRIERs stand where a statement touches what threads of an earlier one wrote or read. A LAST_TILE is such a barrier, too.
 // Invariant: each element is stored once, by one thread; a THREAD_XOR that needs a barrier is reached by all threads alike.
 // Example: 32 rows of 64 blocks, 512 threads: 16 rows at a time, 32 neighbouring threads a row, 2 blocks a thread, 5 steps of
 // x + thread_xor(x).
@@ -129,7 +129,11 @@ static Halves halves_of(Spread *x, const UOp *store, int64_t lanes) {
 
 // A sum of parts for all threads that have parts; or, what stands for it, of each thread's own elements.
 static UOp *together(Spread *x, Halves *h, Monoid monoid, UOp *value, int64_t lanes) {
-    if (!h->n || h->n_sums == MAX_FOLDS) return across(x, monoid, value, lanes);
+    if (!h->n) return across(x, monoid, value, lanes);
+    if (h->n_sums == MAX_FOLDS) {
+        h->is_full = true;
+        return value;
+    }
     for (int i = 0, left = (int)lanes / 2; i < h->n; i++, left /= 2) {
         UOp *src[4] = {value, h->bit[i], h->to[i], h->from[i]};
         value = uop_new(x->graph, OP_THREAD_HALVES, (DType)value->dtype, 1, src, 4, (int64_t[]){left, lanes, monoid}, 3);
@@ -308,6 +312,40 @@ static UOp *inner_folds_together(Spread *x, UOp *value, const Plan *plan) {
     return inner.len ? folds_together(x, value, inner.at, (int)inner.len, plan->lanes) : value;
 }
 
+// Whether threads may share a tile's elements out: each keeps some, which it computes side by side; none of the sums is together
+// already, and nothing that the others' threads take part in stands beside them.
+static bool can_share_out(Spread *x, UOp *value, const Plan *plan) {
+    if (plan->tile.elements < FEW_TURNS * plan->lanes || plan->lanes > x->target->shuffle_threads) return false;
+    for (int i = 0; i < plan->n_folds; i++) if (plan->fold[i]->dtype == DT_F16 || plan->fold[i]->dtype == DT_BF16) return false;
+    VEC(UOp *) stack = {0};
+    UOpMap seen;
+    uop_map_init(&seen, x->arena);
+    vec_push(x->arena, &stack, value);
+    while (stack.len) {
+        UOp *u = stack.at[--stack.len];
+        bool is_sum = false;
+        for (int i = 0; i < plan->n_folds; i++) is_sum |= u == plan->fold[i];
+        if (u->op == OP_THREAD_XOR) return false;
+        if (is_sum || uop_map_get(&seen, u)) continue;
+        uop_map_put(&seen, u, u);
+        for (int i = 0; i < u->n_src; i++) {
+            for (int k = 0; u->op == OP_INDEX && k < plan->n_folds; k++) if (holds(x, u->src[i], plan->fold[k])) return false;   // an address
+            vec_push(x->arena, &stack, u->src[i]);
+        }
+    }
+    return true;
+}
+
+// value with its sums together, part[i] in place of fold i; sums of halves are together already.
+static UOp *together_in(Spread *x, UOp *value, const Plan *plan, Halves *halves, UOp *const *part) {
+    UOpMap done, holders;
+    uop_map_init(&done, x->arena);
+    find_holders(x, value, plan, &holders);
+    for (int i = 0; i < plan->n_folds; i++)
+        if (plan->fold[i]->dtype == DT_F16 || plan->fold[i]->dtype == DT_BF16) uop_map_put(&done, plan->fold[i], part[i]);
+    return joined(x, value, plan, halves, part, &holders, &done);
+}
+
 static UOp *spread_store(Spread *x, UOp *store) {
     Plan plan = plan_store(x, store, x->threads);
     if (plan.tile.n) store = with_tile(store, &plan.tile), find_folds_of(x, store, &plan);
@@ -330,20 +368,13 @@ static UOp *spread_store(Spread *x, UOp *store) {
         bool is_worth = plan.lanes < x->threads && elements * FEW_TURNS <= trips && trips >= (double)x->threads;
         plan.lanes = is_worth ? x->threads : x->target->shuffle_threads > 1 ? x->target->shuffle_threads : 1;
     }
-    bool is_tiled = plan.tile.n > 0;
     for (int i = 0; plan.lanes > 1 && i < plan.n_folds; i++) to[i] = spread_fold(x, plan.fold[i], plan.lanes);
     Halves halves = {.left = plan.lanes};
     if (plan.lanes > 1) {
-        bool has_half = false;   // brought together already
-        for (int i = 0; i < plan.n_folds; i++) has_half |= plan.fold[i]->dtype == DT_F16 || plan.fold[i]->dtype == DT_BF16;
-        bool is_much = is_tiled && plan.tile.elements >= FEW_TURNS * plan.lanes;   // each keeps some, which it computes side by side
-        if (is_much && !has_half && plan.lanes <= x->target->shuffle_threads) halves = halves_of(x, store, plan.lanes);
-        UOpMap done, holds;
-        uop_map_init(&done, x->arena);
-        find_holders(x, value, &plan, &holds);
-        for (int i = 0; i < plan.n_folds; i++)   // halves are together already
-            if (plan.fold[i]->dtype == DT_F16 || plan.fold[i]->dtype == DT_BF16) uop_map_put(&done, plan.fold[i], to[i]);
-        value = joined(x, value, &plan, &halves, to, &holds, &done);
+        UOp *whole = value;
+        if (can_share_out(x, value, &plan)) halves = halves_of(x, store, plan.lanes);
+        value = together_in(x, whole, &plan, &halves, to);
+        if (halves.is_full) halves = (Halves){.left = plan.lanes}, value = together_in(x, whole, &plan, &halves, to);
         if (halves.n) store = shared_out(store, value, &halves), value = store->src[1];
     }
     UOp *single = halves.left > 1 ? guard_of(remainder_of(x->thread, halves.left), RANGE_SINGLE) : NULL;

@@ -23,6 +23,7 @@ typedef struct Halves {
     int n, n_sums;
     UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *bit[MAX_LOOPS], *at, *sum[MAX_FOLDS], *whole[MAX_FOLDS];
     int64_t left;
+    bool is_full;              // more sums than there is room for: the value that came of it is none
 } Halves;
 
 static inline UOp *number(UOp *like, int64_t value) { return uop_int(like->graph, DT_I32, value); }

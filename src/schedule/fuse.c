@@ -2,7 +2,7 @@
 // In: schedule.items. Out: kernels in order, with their tile ranges (RANGE_GLOBAL) chosen.
 // An item may join a group where all that it reads of the group's buffers was written by its own tile. Each axis of a
 // stored buffer says which tile wrote an element, so reading element f means tile coordinate (f // stride % size) // c:
-// if that is a loop of the reader, both loops become one tile range; else the axis is computed whole in each tile.
+// if that is a loop of the reader, or of a form of it (merged_loops), both become one tile range; else the axis is computed whole in each tile.
 // Where a group before that one is the better company, and nobody has waited for it yet, it moves behind and takes the item.
 // Invariant: whatever tiles run in whatever order, each reads only what itself or an earlier kernel wrote.
 // Example: y[r] = Σ…; s[b] = max_j |y[32b + j]|: y's r is cut as 32·t + i, b is t, and both stand in one kernel.
@@ -15,7 +15,7 @@
 enum { MAX_MEMBERS = 12, MAX_LOOPS = 60, MAX_BACK = 8 };   // loops: linearize keeps their sets as bits; back: groups looked at
 static const double FAR_WORK = 4;                    // what an element costs that leaves the near cache before it is read
 static const double SYNC_WORK = 100000, WIDTH = 8;   // what a barrier costs in operations; workers counted on
-static const double LONG = 16;                       // starts of a kernel that the work of each worker takes, and a start saved is no gain
+static const double LONG_STARTS = 16;                // work of each worker, in starts of a kernel, from which a start saved is no gain
 
 // ---------------------------------------------------------------- what a store touches
 
@@ -163,11 +163,11 @@ static double estimate(const Fuser *f, double work, double tiles) {
     return work / (tiles < width_of(f) ? tiles : width_of(f)) + sync_work_of(f);
 }
 
-// Where a device has groups of threads: two long products with fewer tiles in common than it wants keep their own. What
+// Where a device says how many tiles run at once: two long products with fewer tiles in common than it wants keep their own. What
 // they lose is loops of the one that the other has not: experts' groups, say, which all tiles of rows would then walk.
 static bool is_apart_better(const Fuser *f, double shorter_work, double tiles) {
     const TileWishes *wish = &f->schedule->wishes;
-    return wish->width > 0 && tiles < (double)wish->most && shorter_work > LONG * width_of(f) * sync_work_of(f);
+    return wish->width > 0 && tiles < (double)wish->most && shorter_work > LONG_STARTS * width_of(f) * sync_work_of(f);
 }
 
 // ---------------------------------------------------------------- joining
@@ -293,10 +293,10 @@ typedef struct Reader { UOp *store, *merged[MOST_FORMS]; int n_merged; Reads rea
 static UOp *match_reader(Fuser *f, const Group *g, const Reader *r, TileMatch *match) {
     UOp *best = r->store;
     match_tiles(f, g, best, match);
-    for (int i = 0; i < r->n_merged; i++) {
+    for (int i = 0; i < r->n_merged && matched_tiles(g, match) < group_tiles(g); i++) {
         TileMatch merged[MAX_TILES];
         match_tiles(f, g, r->merged[i], merged);
-        if (matched_tiles(g, merged) < group_tiles(g) || matched_tiles(g, merged) <= matched_tiles(g, match)) continue;
+        if (matched_tiles(g, merged) < group_tiles(g)) continue;
         best = r->merged[i];
         for (int t = 0; t < g->n_tiles; t++) match[t] = merged[t];
     }

@@ -21,21 +21,20 @@ static bool asks_for(Arena *arena, UOp *value, UOp *a, UOp *b) {
 }
 
 static bool is_free_in(const UOpList *ranges, const UOp *loop) {
-    bool is = false;
-    for (size_t i = 0; i < ranges->len; i++) is |= ranges->at[i] == loop;
-    return is;
+    for (size_t i = 0; i < ranges->len; i++) if (ranges->at[i] == loop) return true;
+    return false;
 }
 
 // Whether every address under root has the outer loop at `size` times the steps of the inner one; outer: NULL where there is none.
 static bool stand_together(Arena *arena, UOp *root, UOp *outer, UOp *inner) {
     UOpList order = uop_toposort(arena, root);
     for (size_t k = 0; k < order.len; k++) {
-        int64_t far = 0, near = 0;
+        int64_t outer_step = 0, inner_step = 0;
         if (order.at[k]->op != OP_INDEX) continue;
         UOp *index = order.at[k]->src[1];
         UOpList free = uop_free_ranges(arena, index);
         if (!is_free_in(&free, inner) && !(outer && is_free_in(&free, outer))) continue;
-        if (!index_step(index, inner, &near) || (outer && (!index_step(index, outer, &far) || far != near * range_size(inner)))) return false;
+        if (!index_step(index, inner, &inner_step) || (outer && (!index_step(index, outer, &outer_step) || outer_step != inner_step * range_size(inner)))) return false;
     }
     return true;
 }
@@ -43,7 +42,9 @@ static bool stand_together(Arena *arena, UOp *root, UOp *outer, UOp *inner) {
 static UOp *merged_at(Arena *arena, UOp *store, int at) {
     UOp *outer = store->src[at], *inner = store->src[at + 1], **ranges = arena_new(arena, (size_t)store->n_src * sizeof *ranges);
     if (!range_is_static(outer) || !range_is_static(inner) || range_kind(outer) != range_kind(inner)) return NULL;
-    if (asks_for(arena, store->src[1], outer, inner) || !stand_together(arena, store, outer, inner)) return NULL;
+    for (int i = 1; i < store->n_src; i++)   // the value, and where other loops end
+        if (i != at && i != at + 1 && asks_for(arena, store->src[i], outer, inner)) return NULL;
+    if (!stand_together(arena, store, outer, inner)) return NULL;
     UOp *one = uop_range_const(store->graph, range_size(outer) * range_size(inner), range_kind(outer));
     UOp *from[2] = {outer, inner}, *to[2] = {uop_int(store->graph, DT_I32, 0), one};
     int n = 0;

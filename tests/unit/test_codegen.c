@@ -231,7 +231,7 @@ static void test_no_single_bytes(void **state) {
 
 // Signed weights, from memory or looked up: one factor of vpdpbusd has no sign. They move by 128, and no sign moves; with pairs of
 // products of 16 bits they may not, as 255 · 127 twice passes those.
-static void test_signs_stay(void **state) {
+static void test_signed_weights_move(void **state) {
     (void)state;
     static const char *const types[] = {"Q8_0", "IQ4_NL", "IQ4_XS", "MXFP4"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -241,6 +241,7 @@ static void test_signs_stay(void **state) {
             for (int k = 0; k < quant_count(); k++) if (!strcmp(quant_at(k)->name, types[i])) t = quant_at(k);
             assert_non_null(t);
             UOpList program = product_program(arena, t, is_moved ? "avx512vl" : "avx2");
+            assert_true(count_of(&program, OP_DOT4, DT_I32) > 0);
             if ((count_of(&program, OP_MAX, DT_I8) == 0) != is_moved) compare_fail("%s: signs %s", t->name, is_moved ? "move" : "stay");
             arena_destroy(arena);
         }
@@ -258,6 +259,29 @@ static UOpList card_program_of(Arena *arena, Tensor y, Target *target) {
     assert_true(schedule_kernels(&schedule, &kernels, &err));
     assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
     return program;
+}
+
+// Threads with parts of a tile's sums share its elements out: an exchange for half of the sums that are left, not one for each sum, and no
+// thread stores for the others.
+static void test_elements_are_shared_out(void **state) {
+    (void)state;
+    enum { TOKENS = 64, ROWS = 2048, COLS = 2048 };
+    Arena *arena = arena_create(), *nodes = arena_create();
+    Layers layers = {.graph = graph_create(nodes), .tables = {book_of_any, NULL}};
+    Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = ROWS, .cols = COLS};
+    Target target;
+    UOpList program = card_program_of(arena, layers_linear(&layers, input_of(tensor_buffer(layers.graph, 0, DT_F32, 0, 0, dims(TOKENS, COLS))), &w), &target);
+    int exchanges = 0, stored = 0, near = (int)target.shuffle_threads;
+    for (size_t k = 0; k < program.len; k++) {
+        UOp *u = program.at[k];
+        if (u->op == OP_THREAD_XOR) exchanges += u->lanes, near = u->arg[1] < near ? (int)u->arg[1] : near;
+        if (u->op == OP_STORE && !uop_is_own_memory(uop_buffer_of(u->src[0]))) stored += u->src[1]->lanes;
+        assert_false(u->op == OP_RANGE && range_kind(u) == RANGE_SINGLE);
+    }
+    assert_true(stored > 0 && near > 1);
+    assert_int_equal(exchanges, stored * (near - 1));   // n·(1/2 + 1/4 …) of the n = stored · near sums of a thread
+    arena_destroy(nodes);
+    arena_destroy(arena);
 }
 
 // What products of many rows with weights of any block type read on a GPU, each thread for several rows and tokens at once:
@@ -478,7 +502,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signs_stay),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),

@@ -1,5 +1,6 @@
 // test_prompt_tiles: products of a prompt's rows on devices whose tiles are groups of threads, against eval_graph: threads compute
-// tiles of elements, and those with parts of the same sums share the elements out. Sizes that fill all tiles and that do not.
+// tiles of elements, and on cards, whose threads exchange values, those with parts of the same sums share the elements out. Sizes that fill all tiles and
+// that do not.
 #include "base/settings.h"
 #include "compare.h"
 #include "engine/engine_private.h"

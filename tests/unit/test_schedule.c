@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "schedule/merged_loops.h"
 #include "schedule/schedule.h"
 #include "tensor/tensor.h"
 
@@ -257,6 +258,25 @@ static void test_loops_that_stand_together_are_one(void **state) {
     }
 }
 
+// Loops that address everything as one are none where a third loop ends at one of them alone.
+static void test_ends_keep_loops_apart(void **state) {
+    (void)state;
+    enum { HEADS = 4, PAGES = 8, PAGE = 64 };
+    for (int has_end = 0; has_end < 2; has_end++) {
+        Plan p = plan_new();
+        UOp *h = uop_range_const(p.g, HEADS, RANGE_LOOP), *page = uop_range_const(p.g, PAGES, RANGE_LOOP);
+        UOp *end = uop_binary(OP_SUB, uop_int(p.g, DT_I32, PAGE * PAGES), uop_binary(OP_MUL, page, uop_int(p.g, DT_I32, PAGE)));
+        UOp *k = has_end ? uop_range_most(p.g, end, PAGE, RANGE_LOOP) : uop_range_const(p.g, PAGE, RANGE_LOOP);
+        UOp *row = uop_binary(OP_ADD, uop_binary(OP_MUL, h, uop_int(p.g, DT_I32, PAGES)), page);
+        UOp *at = uop_binary(OP_ADD, uop_binary(OP_MUL, row, uop_int(p.g, DT_I32, PAGE)), k);
+        Tensor from = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(HEADS * PAGES * PAGE)), to = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(HEADS * PAGES * PAGE));
+        UOp *store = uop_store(uop_index(to, at), uop_load(uop_index(from, at), DT_F32, NULL), (UOp *[]){h, page, k}, 3), *forms[4];
+        int n = loops_merged(p.arena, store, forms, 4);
+        assert_true(has_end ? n == 0 : n > 0);
+        arena_destroy(p.arena);
+    }
+}
+
 // o[r, j] = Σ_p w[r, p] Σ_k s[r, p, k] v[p, k, j], v made first and more than near caches hold, and each j work enough for a tile:
 // a tile keeps a line of neighbours all the same, so that registers can hold them.
 static void test_neighbours_stay_in_a_tile(void **state) {
@@ -358,6 +378,7 @@ int main(void) {
         cmocka_unit_test(test_long_products_keep_their_tiles),
         cmocka_unit_test(test_tails_of_groups),
         cmocka_unit_test(test_loops_that_stand_together_are_one),
+        cmocka_unit_test(test_ends_keep_loops_apart),
         cmocka_unit_test(test_neighbours_stay_in_a_tile),
         cmocka_unit_test(test_loops_that_end_at_data_are_tiles),
         cmocka_unit_test(test_places_in_memory_are_there_behind_masks),
