@@ -1,7 +1,7 @@
 // cpu_device: C texts, compiled by the system's compiler, run by a pool of workers on host memory.
 // In: a table of stages. Out: every tile has run, and none before the barriers ahead of its stage.
 // Invariant: workers meet at counters of finished tiles, not at each other: one that lost its core
-// is waited for only while it holds a tile. A step that was run before allocates nothing.
+// is waited for only while it holds tiles. A step that was run before allocates nothing.
 // Example: {A: 8 tiles}, {B: 8 tiles, needs_barrier}: B's first tile begins after A's last has ended
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static void tiles_finish(DeviceState *state, long *finished, long all) {
 }
 
 static void stages_work(void *arg, int worker, int n_workers) {
-    (void)worker, (void)n_workers;
+    (void)worker;
     const StepRun *run = arg;
     DeviceState *state = run->state;
     long before = 0, finished = 0; // tiles of the stages before this one; own tiles not yet counted
@@ -159,9 +159,7 @@ static void stages_work(void *arg, int worker, int n_workers) {
             tiles_finish(state, &finished, before);
             workers_wait(state->workers, &state->done.next, before);
         }
-        for (long first;
-             (first = tile_take(&state->counters[s], stage->tiles, stage->grain)) >= 0;) {
-            long end = stage->tiles - first < stage->grain ? stage->tiles : first + stage->grain;
+        for (long first, end; (first = tiles_take(&state->counters[s], stage->tiles, stage->grain, n_workers, &end)) >= 0;) {
             stage->program->kernel(stage->params, first, end);
             finished += end - first;
         }

@@ -110,16 +110,20 @@ enum { N_TILES = 1000 };
 typedef struct Tiles {
     TileCounter counter;
     long grain;
+    bool has_portions;         // that grow smaller towards the end
     int slow_worker;
     atomic_long taken[N_TILES], by_worker[MAX_WORKERS];
 } Tiles;
 
 static void tiles_step(void *arg, int worker, int n_workers) {
-    (void)n_workers;
     Tiles *tiles = arg;
-    for (long first; (first = tile_take(&tiles->counter, N_TILES, tiles->grain)) >= 0;) {
+    for (;;) {
+        long end, first = tiles->has_portions ? tiles_take(&tiles->counter, N_TILES, tiles->grain, n_workers, &end)
+                                              : tile_take(&tiles->counter, N_TILES, tiles->grain);
+        if (first < 0) break;
+        if (!tiles->has_portions) end = first + tiles->grain < N_TILES ? first + tiles->grain : N_TILES;
         if (worker == tiles->slow_worker) usleep(30000);
-        for (long t = first; t < first + tiles->grain && t < N_TILES; t++) {
+        for (long t = first; t < end; t++) {
             atomic_fetch_add(&tiles->taken[t], 1);
             atomic_fetch_add(&tiles->by_worker[worker], 1);
             usleep(worker == tiles->slow_worker ? 0 : 5);
@@ -133,9 +137,10 @@ static void each_tile_is_taken_once(void **state) {
     static Tiles tiles;
     for (int c = 0; c < N_COUNTS; c++) {
         Workers *workers = workers_create(worker_counts[c]);
-        for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
+        for (size_t g = 0; g < 2 * sizeof grains / sizeof *grains; g++) {
             memset(&tiles, 0, sizeof tiles);
-            tiles.grain = grains[g];
+            tiles.grain = grains[g / 2];
+            tiles.has_portions = g % 2;
             tiles.slow_worker = -1;
             workers_run(workers, tiles_step, &tiles);
             for (int t = 0; t < N_TILES; t++) assert_int_equal(tiles.taken[t], 1);
@@ -144,7 +149,22 @@ static void each_tile_is_taken_once(void **state) {
         workers_destroy(workers);
     }
     TileCounter empty = {0};
+    long end;
     assert_int_equal(tile_take(&empty, 0, 1), -1);
+    assert_int_equal(tiles_take(&empty, 0, 1, 2, &end), -1);
+}
+
+// Portions of what is left, never fewer than `least` but at the end.
+static void portions_grow_smaller(void **state) {
+    (void)state;
+    static const long want[] = {25, 43, 57, 67, 75, 81, 85, 88, 91, 94, 97, 100};
+    TileCounter counter = {0};
+    long end = 0;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        assert_int_equal(tiles_take(&counter, 100, 3, 2, &end), i ? want[i - 1] : 0);
+        assert_int_equal(end, want[i]);
+    }
+    assert_int_equal(tiles_take(&counter, 100, 3, 2, &end), -1);
 }
 
 // A worker whose core was taken away does few tiles; the others do the rest meanwhile.
@@ -655,7 +675,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_worker_runs_once),
         cmocka_unit_test(barriers_order_phases),
-        cmocka_unit_test(each_tile_is_taken_once),
+        cmocka_unit_test(each_tile_is_taken_once), cmocka_unit_test(portions_grow_smaller),
         cmocka_unit_test(slow_worker_costs_its_share),
         cmocka_unit_test(features_need_the_system_too),
         cmocka_unit_test(features_agree_with_the_kernel),
