@@ -224,7 +224,7 @@ static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *er
             if (stage->params[i].kind == PLACE_BUFFER) ids[s->buffers[k].n++] = stage->params[i].at;
         s->buffers[k].id = ids;
         s->bytes[k] = (uint64_t)c->traffic;
-        s->stages[k] = (Stage){c->program, params, (long)stage->tiles, 1, stage->needs_barrier != 0};
+        s->stages[k] = (Stage){c->program, params, (long)stage->tiles, stage->needs_barrier != 0};
     }
     return true;
 }

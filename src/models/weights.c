@@ -152,10 +152,9 @@ typedef struct Laying { const BufferHost *host; Arena *scratch; uint8_t *own; Wo
 static void gather_some(void *context, int worker, int n_workers) {
     (void)worker, (void)n_workers;
     Piece *p = context;
-    for (int64_t first; (first = tile_take(&p->jobs, (long)p->n, JOB_BLOCKS)) >= 0;) {
-        int64_t n = p->n - first < JOB_BLOCKS ? p->n - first : JOB_BLOCKS;
+    for (long first, end; (first = tile_take(&p->jobs, (long)p->n, JOB_BLOCKS, (long)p->n, &end)) >= 0;) {
         for (int i = 0; i < p->n_planes; i++)
-            quant_plane_gather(p->type, &p->planes[i], p->blocks + first * p->type->block_bytes, n,
+            quant_plane_gather(p->type, &p->planes[i], p->blocks + first * p->type->block_bytes, end - first,
                                p->field[i] + first * (p->planes[i].end - p->planes[i].begin));
     }
 }

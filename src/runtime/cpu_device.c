@@ -140,6 +140,10 @@ typedef struct StepRun {
     int n_stages;
 } StepRun;
 
+// What a worker takes at once of its share of the tiles that are left: a half. Neighbouring tiles read neighbouring memory, and what is asked
+// for ahead at the end of one is the beginning of the next. Smaller portions have more ends; larger ones hold up more where a worker loses its core.
+enum { PORTIONS = 2 };
+
 // Adds a worker's finished tiles; whoever completes the `all` tiles so far lets the others go on.
 static void tiles_finish(DeviceState *state, long *finished, long all) {
     if (*finished == 0) return;
@@ -159,7 +163,7 @@ static void stages_work(void *arg, int worker, int n_workers) {
             tiles_finish(state, &finished, before);
             workers_wait(state->workers, &state->done.next, before);
         }
-        for (long first, end; (first = tiles_take(&state->counters[s], stage->tiles, stage->grain, n_workers, &end)) >= 0;) {
+        for (long first, end; (first = tile_take(&state->counters[s], stage->tiles, 1, PORTIONS * n_workers, &end)) >= 0;) {
             stage->program->kernel(stage->params, first, end);
             finished += end - first;
         }

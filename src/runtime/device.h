@@ -25,7 +25,6 @@ typedef struct Stage {
     Program *program;
     void *const *params;       // device addresses, one a slot
     long tiles;                // ≥ 1
-    long grain;                // the fewest tiles that a worker takes at once, ≥ 1
     bool needs_barrier;        // some earlier stage since the last barrier writes what this one touches
 } Stage;
 

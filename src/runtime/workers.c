@@ -15,10 +15,6 @@
 // bridges most waits; with more workers than CPUs the one waited for needs this very CPU.
 enum { SPIN_US = 40, SPIN_CROWDED_US = 2, LOOKS_PER_CLOCK = 16 };
 
-// What a worker takes at once of its share of the tiles that are left: a half. Smaller portions: more places where nothing was asked for ahead;
-// larger ones: one that lost its core holds up more.
-enum { PORTIONS = 2 };
-
 typedef struct Seat { Workers *workers; int index; Thread *thread; } Seat;
 
 struct Workers {
@@ -134,21 +130,13 @@ int workers_count(const Workers *workers) {
     return workers->n;
 }
 
-long tile_take(TileCounter *counter, long n_tiles, long grain) {
-    CHECK(grain >= 1);
-    // The look before the addition keeps the counter from running away while others poll it.
-    if (atomic_load_explicit(&counter->next, memory_order_relaxed) >= n_tiles) return -1;
-    long first = atomic_fetch_add_explicit(&counter->next, grain, memory_order_relaxed);
-    return first < n_tiles ? first : -1;
-}
-
-long tiles_take(TileCounter *counter, long n_tiles, long least, int n_workers, long *end) {
-    CHECK(least >= 1 && n_workers >= 1);
+long tile_take(TileCounter *counter, long n_tiles, long least, long parts, long *end) {
+    CHECK(least >= 1 && parts >= 1);
     long first = atomic_load_explicit(&counter->next, memory_order_relaxed), portion;
     do {
         long left = n_tiles - first;
         if (left <= 0) return -1;
-        portion = left / (PORTIONS * n_workers);
+        portion = left / parts;
         if (portion < least) portion = left < least ? left : least;
     } while (!atomic_compare_exchange_weak_explicit(&counter->next, &first, first + portion, memory_order_relaxed, memory_order_relaxed));
     *end = first + portion;

@@ -30,11 +30,7 @@ void workers_signal(Workers *workers);
 // Which tile of a stage comes next; zero it between uses. Alone on its cache line: all write to it.
 typedef struct TileCounter { _Alignas(64) atomic_long next; } TileCounter;
 
-// Takes the next `grain` tiles (>= 1): returns the first one, or -1 where all n_tiles are taken.
-// The last portion may be short: it ends at min(first + grain, n_tiles).
-long tile_take(TileCounter *counter, long n_tiles, long grain);
-
-// The same for n_workers workers of a step, large portions first: neighbouring tiles read neighbouring memory, and what is asked for ahead at
-// the end of one is the beginning of the next. Half of a worker's share of what is left, at least `least` (>= 1) tiles. *end: behind the last one.
-// Example: 100 tiles, 2 workers: 25, 18, 14, 10, …, 1, 1.
-long tiles_take(TileCounter *counter, long n_tiles, long least, int n_workers, long *end);
+// Takes the next tiles: one of `parts` (>= 1) equal parts of those left, at least `least` (>= 1) of them, at most all. Returns the first one, or
+// -1 where all n_tiles are taken; *end: behind the last one.
+// Example: 100 tiles, at least 3, 4 parts: 25, 18, 14, 10, 8, 6, 4, 3, 3, 3, 3, 3.
+long tile_take(TileCounter *counter, long n_tiles, long least, long parts, long *end);

@@ -109,19 +109,15 @@ static void barriers_order_phases(void **state) {
 enum { N_TILES = 1000 };
 typedef struct Tiles {
     TileCounter counter;
-    long grain;
-    bool has_portions;         // that grow smaller towards the end
+    long least, parts;
     int slow_worker;
     atomic_long taken[N_TILES], by_worker[MAX_WORKERS];
 } Tiles;
 
 static void tiles_step(void *arg, int worker, int n_workers) {
+    (void)n_workers;
     Tiles *tiles = arg;
-    for (;;) {
-        long end, first = tiles->has_portions ? tiles_take(&tiles->counter, N_TILES, tiles->grain, n_workers, &end)
-                                              : tile_take(&tiles->counter, N_TILES, tiles->grain);
-        if (first < 0) break;
-        if (!tiles->has_portions) end = first + tiles->grain < N_TILES ? first + tiles->grain : N_TILES;
+    for (long first, end; (first = tile_take(&tiles->counter, N_TILES, tiles->least, tiles->parts, &end)) >= 0;) {
         if (worker == tiles->slow_worker) usleep(30000);
         for (long t = first; t < end; t++) {
             atomic_fetch_add(&tiles->taken[t], 1);
@@ -135,23 +131,22 @@ static void each_tile_is_taken_once(void **state) {
     (void)state;
     static const long grains[] = {1, 3, 64, 999, 1000, 5000};
     static Tiles tiles;
+    long end;
     for (int c = 0; c < N_COUNTS; c++) {
         Workers *workers = workers_create(worker_counts[c]);
         for (size_t g = 0; g < 2 * sizeof grains / sizeof *grains; g++) {
             memset(&tiles, 0, sizeof tiles);
-            tiles.grain = grains[g / 2];
-            tiles.has_portions = g % 2;
+            tiles.least = grains[g / 2];
+            tiles.parts = g % 2 ? 2 * worker_counts[c] : N_TILES;
             tiles.slow_worker = -1;
             workers_run(workers, tiles_step, &tiles);
             for (int t = 0; t < N_TILES; t++) assert_int_equal(tiles.taken[t], 1);
-            assert_int_equal(tile_take(&tiles.counter, N_TILES, 1), -1);
+            assert_int_equal(tile_take(&tiles.counter, N_TILES, 1, N_TILES, &end), -1);
         }
         workers_destroy(workers);
     }
     TileCounter empty = {0};
-    long end;
-    assert_int_equal(tile_take(&empty, 0, 1), -1);
-    assert_int_equal(tiles_take(&empty, 0, 1, 2, &end), -1);
+    assert_int_equal(tile_take(&empty, 0, 1, 4, &end), -1);
 }
 
 // Portions of what is left, never fewer than `least` but at the end.
@@ -161,10 +156,10 @@ static void portions_grow_smaller(void **state) {
     TileCounter counter = {0};
     long end = 0;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        assert_int_equal(tiles_take(&counter, 100, 3, 2, &end), i ? want[i - 1] : 0);
+        assert_int_equal(tile_take(&counter, 100, 3, 4, &end), i ? want[i - 1] : 0);
         assert_int_equal(end, want[i]);
     }
-    assert_int_equal(tiles_take(&counter, 100, 3, 2, &end), -1);
+    assert_int_equal(tile_take(&counter, 100, 3, 4, &end), -1);
 }
 
 // A worker whose core was taken away does few tiles; the others do the rest meanwhile.
@@ -172,7 +167,7 @@ static void slow_worker_costs_its_share(void **state) {
     (void)state;
     static Tiles tiles;
     Workers *workers = workers_create(3);
-    tiles.grain = 1;
+    tiles.least = 1, tiles.parts = N_TILES;
     tiles.slow_worker = 1;
     workers_run(workers, tiles_step, &tiles);
     workers_destroy(workers);
@@ -360,7 +355,7 @@ static void kernels_run_for_each_target(void **state) {
         float *in = cpu->alloc(device, N * sizeof *in), *out = cpu->alloc(device, N * sizeof *out);
         for (int i = 0; i < N; i++) in[i] = (float)i;
         Stage stage = {
-            .program = program, .params = (void *const[]){out, in}, .tiles = N / 8, .grain = 3};
+            .program = program, .params = (void *const[]){out, in}, .tiles = N / 8};
         assert_true(cpu->run(device, &stage, 1, NULL, &err));
         for (int i = 0; i < N; i++) assert_true(out[i] == (float)(3 * i + 1));
         Target target;
@@ -513,8 +508,7 @@ static void mix_build(MixStep *step, Program *const *programs, const Device *dev
         step->stages[s] = (Stage){.program = programs[s % 3],
                                   .params = step->params[s],
                                   .needs_barrier = meets,
-                                  .tiles = 1 + (long)(seed >> 8) % MAX_TILES,
-                                  .grain = 1 + s % 4};
+                                  .tiles = 1 + (long)(seed >> 8) % MAX_TILES};
     }
 }
 
@@ -574,7 +568,7 @@ static void repeated_steps_allocate_nothing(void **state) {
     Stage stages[8];
     for (int s = 0; s < 8; s++)
         stages[s] = (Stage){
-            .program = program, .params = params, .tiles = 16, .grain = 1, .needs_barrier = true};
+            .program = program, .params = params, .tiles = 16, .needs_barrier = true};
     assert_true(cpu->run(device, stages, 8, NULL, &err));
     struct mallinfo2 before = mallinfo2();
     for (int round = 0; round < 1000; round++) assert_true(cpu->run(device, stages, 8, NULL, &err));
@@ -609,11 +603,10 @@ static void held_tile_holds_only_what_needs_it(void **state) {
     for (int round = 0; round < 5; round++) {
         int flags[64] = {0}, totals[8] = {0};
         Stage stages[] = {
-            {.program = programs[0], .params = (void *const[]){flags}, .tiles = 64, .grain = 1},
+            {.program = programs[0], .params = (void *const[]){flags}, .tiles = 64},
             {.program = programs[1],
              .params = (void *const[]){flags, totals},
              .tiles = 8,
-             .grain = 2,
              .needs_barrier = true}};
         assert_true(cpu->run(device, stages, 2, NULL, &err));
         for (int i = 0; i < 8; i++) assert_int_equal(totals[i], 64);
@@ -639,7 +632,7 @@ static void null_device_runs_nothing(void **state) {
         assert_true(null->compile(device, sources, 1, programs, &err));
         long cell = 5;
         Stage stage = {
-            .program = programs[0], .params = (void *const[]){&cell}, .tiles = 1, .grain = 1};
+            .program = programs[0], .params = (void *const[]){&cell}, .tiles = 1};
         uint64_t stage_us = 7;
         assert_true(null->run(device, &stage, 1, &(StepStats){&stage_us}, &err));
         assert_int_equal(stage_us, 0);
