@@ -291,10 +291,11 @@ static UOp *with_copies(UOp *store, int axis) {
 
 // The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then. Those whose
 // sums its neighbours bring together for it (THREAD_HALVES) are no loops of the store.
-static UOp *with_thread_tile(UOp *store) {
+static UOp *with_thread_tile(UOp *store, const Target *target) {
     UOp *from[MAX_RANGES], *to[MAX_RANGES], *ranges[2 * MAX_RANGES];
-    UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
+    UOpList order = {0};
     int n = 0, n_own = 0;
+    if (target->shuffle_threads > 1) order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
     for (int i = 2; i < store->n_src; i++) if (range_kind(store->src[i]) != RANGE_UNROLL) ranges[n++] = store->src[i];
     for (int i = store->n_src; i-- > 2;) {
         if (range_kind(store->src[i]) != RANGE_UNROLL) continue;
@@ -319,8 +320,8 @@ static bool adds_to_memory(const UOp *store) {
     return known && known->op == OP_LOAD && known->src[0] == store->src[0];
 }
 
-static UOp *plan_store(UOp *store) {
-    UOp *tiled = with_thread_tile(store);
+static UOp *plan_store(UOp *store, const Target *target) {
+    UOp *tiled = with_thread_tile(store, target);
     if (tiled) return tiled;
     if (store->n_src == 2) return store;
     if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store, false));
@@ -425,7 +426,7 @@ UOp *axes_plan(UOp *sink, const Target *target) {
         UOp *u = order.at[k], *v = uop_renewed(u, &done);
         const Rows *row = uop_map_get(&rows, u);
         if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
-        if (uop_is_store(v)) v = row ? with_row_lanes(v, row) : plan_store(v);
+        if (uop_is_store(v)) v = row ? with_row_lanes(v, row) : plan_store(v, target);
         uop_map_put(&done, u, v);
     }
     return uop_map_get(&done, sink);

@@ -130,16 +130,14 @@ static Halves halves_of(Spread *x, const UOp *store, int64_t lanes) {
 // A sum of parts for all threads that have parts; or, what stands for it, of each thread's own elements.
 static UOp *together(Spread *x, Halves *h, Monoid monoid, UOp *value, int64_t lanes) {
     if (!h->n) return across(x, monoid, value, lanes);
-    if (h->n_sums == MAX_FOLDS) {
-        h->is_full = true;
-        return value;
-    }
     for (int i = 0, left = (int)lanes / 2; i < h->n; i++, left /= 2) {
         UOp *src[4] = {value, h->bit[i], h->to[i], h->from[i]};
         value = uop_new(x->graph, OP_THREAD_HALVES, (DType)value->dtype, 1, src, 4, (int64_t[]){left, lanes, monoid}, 3);
     }
-    h->whole[h->n_sums] = across_few(x, monoid, value, h->left, lanes);
-    return h->sum[h->n_sums++] = uop_new(x->graph, OP_DEFINE_REG, (DType)value->dtype, 1, NULL, 0, (int64_t[]){graph_unique(x->graph), 1}, 2);
+    vec_push(x->arena, &h->whole, across_few(x, monoid, value, h->left, lanes));
+    UOp *sum = uop_new(x->graph, OP_DEFINE_REG, (DType)value->dtype, 1, NULL, 0, (int64_t[]){graph_unique(x->graph), 1}, 2);
+    vec_push(x->arena, &h->sum, sum);
+    return sum;
 }
 
 // A store of each thread's own elements, whose sums `sum` stands for.
@@ -150,7 +148,7 @@ static UOp *shared_out(UOp *store, UOp *value, const Halves *h) {
         if (store->src[i] != all) loops[n++] = store->src[i];
         else if (own->op == OP_RANGE) loops[n++] = own;
     }
-    value = uop_substitute(uop_substitute(value, &all, &h->at, 1), h->sum, h->whole, h->n_sums);
+    value = uop_substitute(uop_substitute(value, &all, &h->at, 1), h->sum.at, h->whole.at, (int)h->sum.len);
     return uop_store_as(store, index, value, loops, n);
 }
 
@@ -371,10 +369,8 @@ static UOp *spread_store(Spread *x, UOp *store) {
     for (int i = 0; plan.lanes > 1 && i < plan.n_folds; i++) to[i] = spread_fold(x, plan.fold[i], plan.lanes);
     Halves halves = {.left = plan.lanes};
     if (plan.lanes > 1) {
-        UOp *whole = value;
         if (can_share_out(x, value, &plan)) halves = halves_of(x, store, plan.lanes);
-        value = together_in(x, whole, &plan, &halves, to);
-        if (halves.is_full) halves = (Halves){.left = plan.lanes}, value = together_in(x, whole, &plan, &halves, to);
+        value = together_in(x, value, &plan, &halves, to);
         if (halves.n) store = shared_out(store, value, &halves), value = store->src[1];
     }
     UOp *single = halves.left > 1 ? guard_of(remainder_of(x->thread, halves.left), RANGE_SINGLE) : NULL;

@@ -20,10 +20,10 @@ typedef struct Plan { UOp *fold[MAX_FOLDS]; int n_folds; int64_t lanes; bool is_
 // left, and again, until `left` threads have the same ones. from, to: loops over elements; at: which of all of from[0] those of to
 // are; sum: what stands for a sum in the value of the store, whole: the sum.
 typedef struct Halves {
-    int n, n_sums;
-    UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *bit[MAX_LOOPS], *at, *sum[MAX_FOLDS], *whole[MAX_FOLDS];
+    int n;
+    UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *bit[MAX_LOOPS], *at;
+    UOpList sum, whole;
     int64_t left;
-    bool is_full;              // more sums than there is room for: the value that came of it is none
 } Halves;
 
 static inline UOp *number(UOp *like, int64_t value) { return uop_int(like->graph, DT_I32, value); }

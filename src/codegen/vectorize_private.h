@@ -20,11 +20,6 @@ UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n);
 UOp *join(Splitter *s, UOp *const *parts, int n);
 UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n);
 UOp *broadcast(Splitter *s, UOp *scalar, int n);
-// index = base + constant.
-static inline UOp *base_of(UOp *index, int64_t *constant) {
-    *constant = 0;
-    return index->op == OP_ADD && uop_is_int_const(index->src[1], constant) ? index->src[0] : index;
-}
 UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n);     // lanes of two registers
 UOp *offset_index(Splitter *s, UOp *index, int64_t offset);
 // Lanes [a, b) of a vector of constants. False: u is none.
@@ -53,3 +48,9 @@ UOp *piece_packed(Splitter *s, UOp *u, int a, int b);
 // Of n bytes of u from lane a on, each moved down by moved[k] bits (up, where negative), what kept[k] says, by BITS. NULL where
 // the target has none, or lanes do not lie near each other.
 UOp *piece_moved(Splitter *s, UOp *u, int a, int n, const int *moved, const int *kept);
+
+// index = base + constant.
+static inline UOp *base_of(UOp *index, int64_t *constant) {
+    *constant = 0;
+    return index->op == OP_ADD && uop_is_int_const(index->src[1], constant) ? index->src[0] : index;
+}

@@ -351,10 +351,9 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
     };
     const char *type = dtype_info[u->dtype].c_type;
     if (!target_has(t, NEED_NONE) || !t->has_byte_shuffle || u->src[0]->lanes != 16 || dtype_bytes(u->dtype) != 1) return false;
-    bool is_permuted = t->has_bit_shuffle && u->lanes == 32;
-    UOp *index = unmasked_index(u, is_permuted);
-    if (index) operands[1] = index;
-    if (index && is_permuted && !unmasked_index(u, false)) {
+    UOp *index = unmasked_index(u, false), *permuted = !index && t->has_bit_shuffle && u->lanes == 32 ? unmasked_index(u, true) : NULL;
+    if (index || permuted) operands[1] = index ? index : permuted;
+    if (permuted) {
         builder_printf(out, "(%sx32)\n#ifdef __clang__\n"
                        "__builtin_ia32_permvarqi256((c8x32)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1), (c8x32)$1)\n#else\n"
                        "__builtin_ia32_permvarqi256_mask((c8x32)__builtin_ia32_vbroadcastsi256((i64x2)$0), (c8x32)$1, (c8x32){0}, -1)\n#endif\n", type);

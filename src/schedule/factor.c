@@ -190,20 +190,23 @@ static bool same_outside(const Part *a, const Part *b) {
     return a->n == b->n && !memcmp(a->outside, b->outside, (size_t)a->n * sizeof *a->outside);
 }
 
-// Whether an integer is a signed byte, read from memory that this step makes (or does not make).
-static bool is_signed_byte(const Factoring *f, UOp *integer, bool is_made_here) {
+// The LOAD of an integer that is a signed byte from memory, else NULL.
+static UOp *signed_byte_load(UOp *integer) {
     UOp *x = integer->op == OP_CAST ? integer->src[0] : integer, *load = x->op == OP_BITCAST ? x->src[0] : x;
-    if (x->dtype != DT_I8 || bounds_of(x).lo >= 0 || load->op != OP_LOAD) return false;
-    return is_made_here == (schedule_temp_find(f->schedule, uop_buffer_of(load->src[0])->arg[0]) != NULL);
+    return x->dtype == DT_I8 && bounds_of(x).lo < 0 && load->op == OP_LOAD ? load : NULL;
 }
 
-// Σ w·p of signed bytes as Σ (w + 128)·p − 128·Σ p, where dot products want a factor without sign: Σ p is there for all that
+static bool is_made_here(const Factoring *f, const UOp *load) { return schedule_temp_find(f->schedule, uop_buffer_of(load->src[0])->arg[0]) != NULL; }
+
+// Σ w·p of signed bytes as Σ (w + 128)·p − 128·Σ p, where dot products want a factor without sign: Σ p is made once for all that
 // is multiplied with p. Weights are moved: their sums would be made for nobody else. NULL where there is no such sum.
 static UOp *unsigned_sum(Factoring *f, UOp *const *integer, int n, UOp *const *closed, int n_closed, double times) {
     if (!f->schedule->unsigned_dots || n != 2) return NULL;
-    int w = is_signed_byte(f, integer[0], false) ? 0 : 1;
+    UOp *load[2] = {signed_byte_load(integer[0]), signed_byte_load(integer[1])};
+    if (!load[0] || !load[1] || is_made_here(f, load[0]) == is_made_here(f, load[1])) return NULL;
+    int w = is_made_here(f, load[0]);
     UOp *p = integer[1 - w], *others = uop_fold(MONOID_SUM, 1, p, closed, n_closed);
-    if (!is_signed_byte(f, integer[w], false) || !is_signed_byte(f, p, true) || !lacks_a_loop(f, others)) return NULL;
+    if (!lacks_a_loop(f, others)) return NULL;
     UOp *bits = uop_bitcast(integer[w]->src[0], DT_U8);
     UOp *moved = uop_cast(uop_binary(OP_XOR, bits, uop_int(bits->graph, DT_U8, 128)), DT_I32), *product = uop_binary(OP_MUL, moved, p);
     if (!fits_i32(product, 2 * times) || !fits_i32(p, 128 * times)) return NULL;
