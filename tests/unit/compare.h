@@ -40,10 +40,24 @@ static inline void compare_close(Compare *c) {
     arena_destroy(c->arena);
 }
 
+// Memory on the heap that the engine has a copy of and eval reads; freed by compare_close. Returns the buffer's id.
+static inline int64_t compare_bytes(Compare *c, void *data, size_t nbytes) {
+    int64_t id;
+    Error err;
+    if (!engine_buffer_alloc(c->engine, nbytes, &id, &err)) compare_fail("%s", err.text);
+    engine_buffer_write(c->engine, id, 0, data, nbytes);
+    c->host[id] = data, c->nbytes[id] = nbytes;
+    return id;
+}
+
+// A code book of a block type, as QuantTables want it; context: a Compare.
+static inline Tensor compare_book(void *context, Graph *g, const int8_t *values, int n) {
+    return tensor_buffer(g, compare_bytes(context, memcpy(calloc(1, (size_t)n + 4096), values, (size_t)n), (size_t)n), DT_I8, -128, 127, dims(n));
+}
+
 // A buffer of random content: floats in −1…1, integers in lo…hi.
 static inline Tensor compare_buffer(Compare *c, DType dtype, int64_t lo, int64_t hi, Dims shape) {
-    int64_t n = 1, id;
-    Error err;
+    int64_t n = 1;
     for (int i = 0; i < shape.n; i++) n *= shape.at[i];
     size_t nbytes = (size_t)(n * dtype_bytes(dtype));
     char *data = calloc(1, nbytes + 4096);
@@ -53,10 +67,7 @@ static inline Tensor compare_buffer(Compare *c, DType dtype, int64_t lo, int64_t
         else v.i = lo + (int64_t)(compare_random(c) % (uint64_t)(hi - lo + 1));
         number_store(dtype, data + i * dtype_bytes(dtype), v);
     }
-    if (!engine_buffer_alloc(c->engine, nbytes, &id, &err)) compare_fail("%s", err.text);
-    engine_buffer_write(c->engine, id, 0, data, nbytes);
-    c->host[id] = data, c->nbytes[id] = nbytes;
-    return tensor_buffer(c->graph, id, dtype, lo, hi, shape);
+    return tensor_buffer(c->graph, compare_bytes(c, data, nbytes), dtype, lo, hi, shape);
 }
 
 static inline void *compare_address(void *context, int64_t id) { return ((Compare *)context)->host[id]; }

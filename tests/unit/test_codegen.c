@@ -179,24 +179,29 @@ static void test_asks_where_loops_will_be(void **state) {
     arena_destroy(arena);
 }
 
-// The last kernel of a product of one row with weights of a type.
+// The last kernel of y on a target.
+static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
+    Error err = {0};
+    Schedule schedule;
+    KernelList kernels;
+    UOpList program;
+    assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+    schedule.wishes = target->tiles;
+    schedule.unsigned_dots = target->dot == DOT_U8I8;
+    assert_true(schedule_kernels(&schedule, &kernels, &err));
+    assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
+    return program;
+}
+
+// That of a product of one row with weights of a type.
 static UOpList product_program(Arena *arena, const QuantType *t, const char *target_name) {
     Error err = {0};
+    Target target;
     Graph *g = graph_create(arena);
     Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
     Weight w = {.type = t, .buffer = 1, .count = 1, .rows = 64, .cols = t->block_elements * 32};
-    Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, w.cols))), &w);
-    Schedule schedule;
-    KernelList kernels;
-    Target target;
-    UOpList program;
     assert_true(cpu_target_find(&target, target_name, &err));
-    assert_true(schedule_build(&schedule, arena, &y, 1, &err));
-    schedule.unsigned_dots = target.dot == DOT_U8I8;
-    assert_true(schedule_kernels(&schedule, &kernels, &err));
-    Canonical kernel = canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL);
-    assert_true(codegen(arena, kernel.sink, &target, &program, &err));
-    return program;
+    return last_program_of(arena, layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, w.cols))), &w), &target);
 }
 
 static int count_of(const UOpList *program, Op op, DType dtype) {
@@ -233,12 +238,11 @@ static void test_no_single_bytes(void **state) {
 // products of 16 bits they may not, as 255 · 127 twice passes those.
 static void test_signed_weights_move(void **state) {
     (void)state;
-    static const char *const types[] = {"Q8_0", "IQ4_NL", "IQ4_XS", "MXFP4"};
+    static const uint32_t types[] = {8, 20, 23, 39};   // Q8_0, IQ4_NL, IQ4_XS, MXFP4
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (int is_moved = 0; is_moved < 2; is_moved++) {
             Arena *arena = arena_create();
-            const QuantType *t = NULL;
-            for (int k = 0; k < quant_count(); k++) if (!strcmp(quant_at(k)->name, types[i])) t = quant_at(k);
+            const QuantType *t = quant_find(types[i]);
             assert_non_null(t);
             UOpList program = product_program(arena, t, is_moved ? "avx512vl" : "avx2");
             assert_true(count_of(&program, OP_DOT4, DT_I32) > 0);
@@ -247,18 +251,10 @@ static void test_signed_weights_move(void **state) {
         }
 }
 
-// The last kernel of y for a card whose row of targets is known without one.
+// That of y for a card whose row of targets is known without one.
 static UOpList card_program_of(Arena *arena, Tensor y, Target *target) {
-    Error err = {0};
-    Schedule schedule;
-    KernelList kernels;
-    UOpList program;
     gpu_target_fill(target, gpu_target_find("sm_90a"));
-    assert_true(schedule_build(&schedule, arena, &y, 1, &err));
-    schedule.wishes = target->tiles;
-    assert_true(schedule_kernels(&schedule, &kernels, &err));
-    assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
-    return program;
+    return last_program_of(arena, y, target);
 }
 
 // Threads with parts of a tile's sums share its elements out: an exchange for half of the sums that are left, not one for each sum, and no

@@ -10,19 +10,10 @@ static const char FORM[] = "] __attribute__((aligned(64)))";   // chains in memo
 
 typedef struct Product { const QuantType *type; int64_t cols; Weight weight; int64_t input; float *x; } Product;
 
-static Tensor book_of(void *context, Graph *g, const int8_t *values, int n) {
-    Compare *c = context;
-    int64_t id;
-    Error err;
-    if (!engine_buffer_alloc(c->engine, (size_t)n, &id, &err)) compare_fail("%s", err.text);
-    engine_buffer_write(c->engine, id, 0, values, (size_t)n);
-    return tensor_buffer(g, id, DT_I8, -128, 127, dims(n));
-}
-
 static Step *product_step(Compare *c, const Product *p, int64_t rows) {
     Error err;
     Step *step;
-    Layers layers = {.graph = c->graph, .tables = {book_of, c}};
+    Layers layers = {.graph = c->graph, .tables = {compare_book, c}};
     Tensor x = tensor_buffer(c->graph, p->input, DT_F32, 0, 0, dims(MOST_ROWS, p->cols));
     Tensor y = layers_linear(&layers, input_normed(tensor_slice(x, 0, 0, rows), tensor_const(c->graph, DT_F32, 1), 1e-5), &p->weight);
     if (uop_is_poison(y)) compare_fail("%s: %s", p->type->name, y->message);

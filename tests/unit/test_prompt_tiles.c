@@ -11,27 +11,13 @@
 
 static const char GROUPS[] = "opencl12-groups";   // tiles are groups there on any device
 
-static Tensor book_of(void *context, Graph *g, const int8_t *values, int n) {
-    Compare *c = context;
-    int64_t id;
-    Error err;
-    if (!engine_buffer_alloc(c->engine, (size_t)n, &id, &err)) compare_fail("%s", err.text);
-    engine_buffer_write(c->engine, id, 0, values, (size_t)n);
-    c->host[id] = memcpy(malloc((size_t)n), values, (size_t)n);
-    return tensor_buffer(g, id, DT_I8, -128, 127, dims(n));
-}
-
 static Weight weight_of(Compare *c, const QuantType *type, int64_t rows, int64_t cols) {
-    int64_t blocks = rows * cols / type->block_elements, id;
+    int64_t blocks = rows * cols / type->block_elements;
     size_t nbytes = (size_t)(blocks * type->block_bytes);
     uint64_t state = 11;
-    Error err;
     uint8_t *bytes = calloc(1, nbytes + 4096);
     noise_blocks_fill(bytes, type, blocks, &state);
-    if (!engine_buffer_alloc(c->engine, nbytes, &id, &err)) compare_fail("%s", err.text);
-    engine_buffer_write(c->engine, id, 0, bytes, nbytes);
-    c->host[id] = bytes, c->nbytes[id] = nbytes;
-    return (Weight){.type = type, .buffer = id, .count = 1, .rows = rows, .cols = cols};
+    return (Weight){.type = type, .buffer = compare_bytes(c, bytes, nbytes), .count = 1, .rows = rows, .cols = cols};
 }
 
 typedef struct Shape { int type; int64_t tokens, rows, cols; } Shape;
@@ -63,7 +49,7 @@ static void check_shapes(const char *device, const char *target, const Shape *sh
         Compare c = compare_open(device, target);
         few_tiles(c.engine);
         const Shape *s = &shapes[i];
-        Layers layers = {.graph = c.graph, .tables = {book_of, &c}};
+        Layers layers = {.graph = c.graph, .tables = {compare_book, &c}};
         Weight w = weight_of(&c, quant_find((uint32_t)s->type), s->rows, s->cols);
         Tensor x = compare_buffer(&c, DT_F32, 0, 0, dims(s->tokens, s->cols)), y = layers_linear(&layers, input_of(x), &w);
         char what[96];
