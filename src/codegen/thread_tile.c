@@ -1,7 +1,9 @@
 // thread_tile: the elements of a store that one thread computes at once, on targets where a tile is a group.
 // In: a store of sums. Out: how many neighbouring steps of which of its loops; what these read in common is read, and unpacked,
-// once. Invariant: no loop whose end is data, none that such an end depends on; never more elements than a thread can keep.
+// once. Invariant: no loop that an end which is data depends on; never more elements than a thread can keep. Where the end of a loop is
+// data itself, whole steps are taken: what lies behind the end of a stored value is read by nobody (schedule/ragged.c).
 // Example: 16 tokens × 32 rows of nibbles, 32 elements: 8 tokens × 4 rows, as a row costs more to unpack than a token to read.
+#include "codegen/codegen.h"
 #include "codegen/thread_tile.h"
 
 enum { MOST_LOOPS = 6 };
@@ -43,12 +45,26 @@ static bool is_work(UOp *u, UOpMap *known) {
     return u->op == OP_LOAD || (is_op && uop_map_get(known, u) && is_of_loads(u, known));
 }
 
+// Whether its end may be rounded up: the element has a place of its own behind it, too, and so has all that is read for it.
+static bool can_pass_end(Arena *arena, const UOp *store, UOp *loop) {
+    UOpMap known;
+    int64_t step;
+    uop_map_init(&known, arena);
+    if (range_is_static(loop)) return true;
+    if (ends_at_thread(loop) || is_of_loads(store->src[0]->src[1], &known)) return false;
+    UOpList order = uop_toposort_value(arena, store->src[1]);
+    for (size_t k = 0; k < order.len; k++)
+        if (order.at[k]->op == OP_LOAD && !index_step(order.at[k]->src[0]->src[1], loop, &step)) return false;   // it may choose a place
+    return true;
+}
+
 static Reads reads_of(Arena *arena, UOp *store) {
     RangeSets sets = range_sets(arena, store);
     Reads r = {0};
     for (int i = 2; i < store->n_src && r.n < MOST_LOOPS; i++) {
         UOp *loop = store->src[i];
-        if (range_is_static(loop) && range_kind(loop) == RANGE_LOOP && range_size(loop) % 2 == 0 && is_free(&sets, store, loop)) r.loop[r.n++] = loop;
+        bool is_whole = range_kind(loop) == RANGE_LOOP && range_size(loop) % 2 == 0;
+        if (is_whole && is_free(&sets, store, loop) && can_pass_end(arena, store, loop)) r.loop[r.n++] = loop;
     }
     UOpList value = uop_toposort_value(arena, store->src[1]);
     UOpMap known;
@@ -81,9 +97,7 @@ static double bytes_an_element(const Reads *r, const int64_t *steps) {
 }
 
 ThreadTile thread_tile(Arena *arena, UOp *store, int64_t most) {
-    ArenaMark mark = arena_mark(arena);
     Reads r = reads_of(arena, store);
-    arena_release(arena, mark);
     int64_t steps[MOST_LOOPS];
     ThreadTile tile = {.elements = 1};
     for (int i = 0; i < r.n; i++) steps[i] = 1;

@@ -62,7 +62,9 @@ static Split split_loops(UOp *const *ranges, int n, UOp *at, int64_t threads, Ra
         } else if (size < threads) {   // as the next power of two, of which some have nothing to do
             int64_t some = power_from(size);
             UOp *own = some == threads ? at : remainder_of(at, some), *is_there = uop_binary(OP_LT, own, range->src[0]);
-            split_add(&s, range, own, uop_range_most(range->graph, uop_where(is_there, number(own, 1), number(own, 0)), 1, kind));
+            // Loads may move out of the guard: what they read lies inside for threads without a step, too.
+            UOp *inside = some > size ? uop_binary(OP_MIN, own, number(own, size - 1)) : own;
+            split_add(&s, range, inside, uop_range_most(range->graph, uop_where(is_there, number(own, 1), number(own, 0)), 1, kind));
             at = quotient(at, some), threads /= some;
             s.is_uniform = false;
         } else {
@@ -232,6 +234,14 @@ static UOp *unordered(Spread *x, UOp *root) {
 
 // ---------------------------------------------------------------- statements
 
+// The loop over parts of so many steps, or 0 where there is one alone; the last one may pass an end that is data.
+static UOp *parts_of(UOp *loop, int64_t steps) {
+    if (range_is_static(loop) && range_size(loop) == steps) return number(loop, 0);
+    if (range_is_static(loop)) return uop_range_const(loop->graph, range_size(loop) / steps, range_kind(loop));
+    UOp *end = uop_binary(OP_ADD, loop->src[0], number(loop, steps - 1));
+    return uop_range_most(loop->graph, simplify(uop_binary(OP_IDIV, end, number(loop, steps))), range_size(loop) / steps, range_kind(loop));
+}
+
 // The loops of a thread's tile in two: what threads share, and the neighbouring steps of one.
 static UOp *with_tile(UOp *store, const ThreadTile *tile) {
     UOp *from[THREAD_TILE_LOOPS], *to[THREAD_TILE_LOOPS], *own[THREAD_TILE_LOOPS], *loops[2 * MAX_LOOPS];
@@ -240,13 +250,12 @@ static UOp *with_tile(UOp *store, const ThreadTile *tile) {
         UOp *loop = store->src[i];
         for (int k = 0; k < tile->n; k++) {
             if (tile->loop[k] != store->src[i]) continue;
-            int64_t left = range_size(loop) / tile->steps[k];
-            UOp *first = left > 1 ? uop_range_const(store->graph, left, range_kind(loop)) : number(loop, 0);
+            UOp *first = parts_of(loop, tile->steps[k]);
             from[n_own] = loop;
             own[n_own] = uop_range_const(store->graph, tile->steps[k], RANGE_UNROLL);
             to[n_own] = uop_binary(OP_ADD, uop_binary(OP_MUL, first, number(loop, tile->steps[k])), own[n_own]);
             n_own++;
-            loop = left > 1 ? first : NULL;
+            loop = first->op == OP_RANGE ? first : NULL;
             break;
         }
         if (loop) loops[n++] = loop;

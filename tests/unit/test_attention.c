@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "fake_card.h"
+#include "few_tiles.h"
 #include "ir/eval.h"
 #include "nn/attention.h"
 #include "nn/kvcache.h"
@@ -99,6 +100,8 @@ static void fill_cache(Bench *b, int64_t n) {
     }
 }
 
+static const char *card, *card_target;   // where tests run on a device whose tiles are groups of threads
+
 // together: how many rows stand side by side (KvRows); 0: each row for itself.
 static void bench_open(Bench *b, Shape s, const char *format, int rows, int together) {
     Error err = {0};
@@ -107,7 +110,8 @@ static void bench_open(Bench *b, Shape s, const char *format, int rows, int toge
     b->block = kv_block(b->format, shape);
     int64_t pages = s.pages, n_q = (int64_t)s.heads * s.queries * s.key;
     int32_t *table = arena_new(b->arena, (size_t)(2 * pages) * sizeof *table), *zeros = arena_new(b->arena, (size_t)rows * sizeof *zeros);
-    must(engine_open(&b->engine, getenv("LATHE_TEST_DEVICE"), NULL, 2, &err), &err);
+    must(engine_open(&b->engine, card ? card : getenv("LATHE_TEST_DEVICE"), card_target, 2, &err), &err);
+    if (card) few_tiles(b->engine);
     b->keys = arena_new(b->arena, (size_t)(pages * KV_PAGE * b->width) * sizeof *b->keys);
     b->queries = arena_new(b->arena, (size_t)(n_q * rows) * sizeof *b->queries);
     for (int64_t i = 0; i < pages * KV_PAGE * b->width; i++) b->keys[i] = noise();
@@ -263,6 +267,35 @@ static void rows_together(void **state) {
     check_same_bits(near, "f32", 64, 16, 2);
 }
 
+// Threads compute tiles of heads and keys, and the last keys of a page are nobody's.
+static void check_groups(void) {
+    check_lengths((Shape){1, 20, 576, 512, 8, 0}, "f16", 1);
+    check_lengths((Shape){2, 4, 64, 64, 8, 0}, "f16", 3);
+    check_lengths((Shape){1, 6, 48, 32, 6, 130}, "q8_0", 1);
+    check_lengths_of((Shape){1, 5, 48, 32, 6, 0}, "f16", 64, 16);
+}
+
+static void groups_of_a_card(void **state) {
+    (void)state;
+    card = "cuda", card_target = NULL;
+    check_groups();
+    card = NULL;
+}
+
+static void groups_of_opencl(void **state) {
+    (void)state;
+    Engine *engine;
+    Error problem = {0};
+    if (!engine_open(&engine, "opencl", "opencl12-groups", 1, &problem)) {
+        print_message("skipped: %s\n", problem.text);
+        skip();
+    }
+    engine_close(engine);
+    card = "opencl", card_target = "opencl12-groups";
+    check_groups();
+    card = card_target = NULL;
+}
+
 static void rounded_caches(void **state) {
     (void)state;
     check_lengths(latent, "q8_0", 1);
@@ -329,10 +362,13 @@ static void formats_are_rows(void **state) {
     arena_destroy(arena);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
+    fake_card_use(argv[0]);
     const struct CMUnitTest tests[] = {cmocka_unit_test(latent_f16), cmocka_unit_test(latent_f32), cmocka_unit_test(grouped_heads),
                                        cmocka_unit_test(windows), cmocka_unit_test(many_rows), cmocka_unit_test(rows_together),
                                        cmocka_unit_test(rounded_caches), cmocka_unit_test(rounding_is_bounded),
-                                       cmocka_unit_test(formats_are_rows)};
+                                       cmocka_unit_test(formats_are_rows), cmocka_unit_test(groups_of_a_card),
+                                       cmocka_unit_test(groups_of_opencl)};
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

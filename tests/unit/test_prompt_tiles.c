@@ -3,8 +3,8 @@
 // that do not.
 #include "base/settings.h"
 #include "compare.h"
-#include "engine/engine_private.h"
 #include "fake_card.h"
+#include "few_tiles.h"
 #include "nn/layers.h"
 #include "noise_blocks.h"
 #include "runtime/devices.h"
@@ -35,13 +35,6 @@ static void check_tokens(Compare *c, const Layers *layers, const char *what, Ten
         if (!(fabs((double)got[first * w->rows + i] - want.at[i].f) <= 1e-5 * largest))
             compare_fail("%s: row %lld of token %lld is %.9g, should be %.9g", what, (long long)(i % w->rows), (long long)(first + i / w->rows),
                          (double)got[first * w->rows + i], want.at[i].f);
-}
-
-// Tiles as large as those of a long prompt, in a small product; kept kernels know nothing of this.
-static void few_tiles(Engine *e) {
-    e->sources = NULL;
-    e->target.tiles.width = 2;
-    e->target.tiles.most = e->target.tiles.enough = e->target.tiles.few = 32;
 }
 
 static void check_shapes(const char *device, const char *target, const Shape *shapes, size_t n) {
