@@ -2,12 +2,15 @@
 // In: a group whose members share loops. Out: those to cut, and how many of their steps a tile keeps.
 // Invariant: tiles are enough work to be worth taking, and enough of them to keep workers busy to the end.
 // Example: a product of 2,048 rows of 2,048: 64 tiles of 32 rows; attention over pages: a tile a page, all heads in it.
+#include <math.h>
+
 #include "schedule/fuse.h"
 
 enum { TILE_WORK = 131072, MOST_TILES = 512, FEW_TILES = 8, MORE_TILES = 8, LINE_ELEMENTS = 16 };
 static const double FAR_TEMP = 1 << 20;       // elements of a temporary that is read from memory, whoever reads it
 static const double NEAR_ELEMENTS = 65536;   // of a value that a tile makes and reads: 256 KiB
 static const double NEARLY = 1.25;
+static const double SHARED_BY = 4, SHARED_TILES = 16, SHARED_FILL = 4, SHARED_WORK = 1 << 23, NEAR = 1.5;
 
 // What the target wishes, or what suits threads of a CPU.
 static TileWishes wishes_of(const Fuser *f) {
@@ -33,18 +36,24 @@ static bool is_far(const Fuser *f, const UOp *load) {
     return temp && f->schedule->wishes.width <= 0 && (double)temp->count > FAR_TEMP;
 }
 
-static void weigh_tiles(Fuser *f, const Group *g, Weight *weight) {
+// reuse: in how many elements of the tile ranges each cell of the largest load takes part.
+static void weigh_tiles(Fuser *f, const Group *g, Weight *weight, double *reuse) {
+    double most = 0;
+    *reuse = 1;
     ArenaMark mark = arena_mark(f->arena);   // as in cuts_read_again
     for (size_t i = 0; i < g->members.len; i++) {
         RangeSets sets = range_sets(f->arena, g->members.at[i].store->src[1]);
         for (size_t k = 0; k < sets.order.len; k++) {
             UOp *load = sets.order.at[k];
             double trips = load->op == OP_LOAD ? range_sets_trips(&sets, load) : 0;
+            bool is_largest = trips > most;
+            if (is_largest) most = trips, *reuse = 1;
             for (int t = 0; t < g->n_tiles && trips > 0; t++) {
                 if (!g->tile[t]) continue;
                 bool follows = range_sets_depends(&sets, load, g->tile[t]);
                 if (!follows && uop_buffer_of(load->src[0])->arg[0] < FIRST_TEMP_ID) weight[t].again += trips;
                 if (!follows && is_far(f, load)) weight[t].far += trips;
+                if (!follows && is_largest && range_sets_depends(&sets, g->members.at[i].store->src[1], g->tile[t])) *reuse *= (double)range_size(g->tile[t]);
                 if (!follows) continue;
                 weight[t].elements += trips;
                 if (trips > weight[t].largest) weight[t].largest = trips, weight[t].index = load->src[0]->src[1];
@@ -67,6 +76,31 @@ static int64_t divisor_from(int64_t n, double at_least) {
 static int64_t divisor_to(int64_t n, double at_most) {
     for (int64_t d = n; d > 1; d--) if (n % d == 0 && (double)d <= at_most) return d;
     return 1;
+}
+
+// Of the divisors from least to most the one that can be halved most often, as threads take powers of two; 0: there is none.
+static int64_t even_divisor(int64_t n, double least, double most) {
+    int64_t best = 0;
+    for (int64_t d = 1; d <= n; d++)
+        if (n % d == 0 && (double)d >= least && (double)d <= most && (!best || (d & -d) > (best & -best))) best = d;
+    return best;
+}
+
+// Tiles whose cells take part in several elements: no more than keep a device busy, as each tile reads them once.
+static TileWishes shared_wishes(TileWishes w) {
+    int64_t most = (int64_t)(SHARED_TILES * w.width);
+    if (w.most > most) w.most = most;
+    if (w.enough > most) w.enough = most;
+    return w;
+}
+
+// Steps that such a tile keeps: not less than `least`; more work, as long as the device is filled and each cell is shared by more.
+// steps: of all tiles.
+static int64_t shared_keep(const TileWishes *w, int64_t size, double least, double per_step, double steps) {
+    double filled = steps / (SHARED_FILL * w->width), wanted = fmin(SHARED_WORK / per_step, filled);
+    if (wanted < SHARED_BY) wanted = 0;
+    int64_t keep = wanted > least ? even_divisor(size, fmax(wanted / NEAR, least), fmin(wanted * NEAR, filled)) : even_divisor(size, least, least * NEAR);
+    return keep ? keep : wanted > least ? divisor_to(size, wanted) : divisor_from(size, least);
 }
 
 // The range with the most elements under it is cut first; of two nearly alike that whose steps lie further apart, so that
@@ -136,7 +170,10 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
     Cuts cuts = {.tiles = 1};
     TileWishes wish = wishes_of(f);
     int order[MAX_TILES], n = 0;
-    weigh_tiles(f, g, weight);
+    double reuse;
+    weigh_tiles(f, g, weight, &reuse);
+    bool is_shared = wish.width > 0 && reuse >= SHARED_BY;
+    if (is_shared) wish = shared_wishes(wish);
     for (int t = 0; t < g->n_tiles; t++) {
         if (!g->tile[t]) continue;
         int at = n++;
@@ -152,6 +189,7 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
         double per_step = g->work / cuts.tiles / (double)size, wanted = (double)size * cuts.tiles / (double)wish.most;
         if (wish.work / per_step > wanted) wanted = wish.work / per_step;
         if (is_line(f, &weight[order[i]], g->tile[order[i]]) && wanted < LINE_ELEMENTS) wanted = LINE_ELEMENTS;
+        if (is_shared) wanted = (double)shared_keep(&wish, size, wanted, per_step, (double)size * cuts.tiles);
         int64_t keep = divisor_from(size, wanted);
         if (f->schedule->wishes.width > 0 && (double)(size / keep) * cuts.tiles < wish.width) keep = divisor_to(size, wanted);   // better short tiles than idle ones
         int64_t whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;

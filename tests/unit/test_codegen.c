@@ -343,12 +343,11 @@ static void test_neighbours_read_a_row(void **state) {
 }
 
 // Scores of keys in halves with queries in floats, four heads a key: with tiles for the whole card a thread takes all four heads,
-// so that each key is read once, and words of 16 bytes of the wider, so that neighbours read side by side; with few it takes
-// one, and words of 16 bytes of the keys.
+// so that each key is read once; with few it takes one. Words are 16 bytes of the keys.
 static void test_heads_share_keys(void **state) {
     (void)state;
     enum { HEADS = 4, WIDTH = 512 };
-    static const struct { int keys, elements, products; } cases[] = {{59049, 4, 4 * HEADS}, {729, 8, 8}};   // powers of 3: threads do not share them
+    static const struct { int keys, elements, products; } cases[] = {{59049, 8, 8 * HEADS}, {729, 8, 8}};   // powers of 3: threads do not share them
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_create(), *nodes = arena_create();
         Graph *g = graph_create(nodes);

@@ -202,10 +202,29 @@ static void test_long_products_keep_their_tiles(void **state) {
     }
 }
 
+// Scores of 20 heads that share their keys: a tile has 10 heads of a page, so that each key is read twice, not 20 times, and there are
+// two tiles for each that runs. Where pages are too few for that, or each head has keys of its own, tiles are short.
+static void test_shared_cells_make_large_tiles(void **state) {
+    (void)state;
+    enum { HEADS = 20, PAGE = 64, WIDE = 512 };
+    static const struct { int pages, key_heads; double tiles; } cases[] = {{132, 1, 264}, {16, 1, 1024}, {132, HEADS, 2640}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Plan p = plan_new();
+        p.wishes = card();
+        Tensor q = tensor_buffer(p.g, 0, DT_F32, 0, 0, dims(1, HEADS, 1, WIDE));
+        Tensor k = tensor_buffer(p.g, 1, DT_F16, 0, 0, dims(cases[i].pages, cases[i].key_heads, PAGE, WIDE));
+        plan_make(&p, (Tensor[]){tensor_sum(tensor_mul(q, tensor_cast(k, DT_F32)), 3)}, 1);
+        assert_int_equal(p.kernels.len, 1);
+        if ((double)kernel_tiles(&p.kernels.at[0]) != cases[i].tiles)
+            fail_msg("%d pages of %d heads: %d tiles", cases[i].pages, cases[i].key_heads, (int)kernel_tiles(&p.kernels.at[0]));
+        arena_destroy(p.arena);
+    }
+}
+
 // Sums of a group's parts follow the tiles of the group alone; of more tiles than run at a few times, each would wait in vain.
 static void test_tails_of_groups(void **state) {
     (void)state;
-    enum { GROUPS = 20, WIDE = 1024, INNER = 64, FEW = 16, MANY = 64 };
+    enum { GROUPS = 20, WIDE = 512, INNER = 64, FEW = 16, MANY = 64 };
     for (int parts = FEW; parts <= MANY; parts += MANY - FEW) {
         Plan p = plan_new();
         p.wishes = card();
@@ -375,7 +394,7 @@ int main(void) {
         cmocka_unit_test(test_joined_value_is_split),
         cmocka_unit_test(test_independent_kernels_are_one),
         cmocka_unit_test(test_little_work_is_a_tail),
-        cmocka_unit_test(test_long_products_keep_their_tiles),
+        cmocka_unit_test(test_long_products_keep_their_tiles), cmocka_unit_test(test_shared_cells_make_large_tiles),
         cmocka_unit_test(test_tails_of_groups),
         cmocka_unit_test(test_loops_that_stand_together_are_one),
         cmocka_unit_test(test_ends_keep_loops_apart),
