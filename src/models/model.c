@@ -391,7 +391,7 @@ static void inputs_write(const Part *part, const StepRows *rows, int padded, Ste
 // ---------------------------------------------------------------- the form of sums
 
 static bool measure_form(Model *m, Part *part, const StepWish *wish, SumForm form, SumTimes *times, Error *err) {
-    static const double GAIN = 0.98;   // so much less time makes up for other bits
+    static const double GAIN = 0.9;   // so much less time makes up for other bits, in each run perhaps, and for more kernels
     Step *step, *known = atomic_load(wish->place);
     engine_choose_sums(part->engine, form);
     TRY(compile_rows(m, wish, &step, err));
