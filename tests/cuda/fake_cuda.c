@@ -2,7 +2,8 @@
 // (fake_nvrtc) built run on this CPU, each thread of a block as a fiber, one block after the other; images of the real compiler
 // are taken and run as nothing.
 // In: FAKE_CUDA_CAPABILITY=90 (or 80), FAKE_CUDA_MEMORY bytes, FAKE_CUDA_COPY_US that a copy takes, FAKE_CUDA_RUNS_NOTHING where only calls count. Out: memory that is the host's; results of kernels.
-// Invariant: threads that do not all come to a barrier, or to an exchange, end the program with a message.
+// Invariant: threads that do not all come to a barrier, or to an exchange, end the program with a message; so do two that touch the
+// same shared byte between two barriers, one of them to store.
 // Example: LATHE_CUDA=build/tests/libfakecuda.so LATHE_NVRTC=build/tests/libfakenvrtc.so lathe logits --device cuda --tokens 1
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -87,6 +88,24 @@ static uint32_t hook_exchange(uint32_t mask, uint32_t value, int distance) {
     }
 }
 
+// ---------------------------------------------------------------- shared memory
+
+enum { MOST_SHARED = 228 << 10 };
+typedef struct Byte { uint64_t stored, loaded; int by, for_whom; } Byte;   // when, and by which thread; for_whom: -1: several
+static Byte shared[MOST_SHARED];
+static uint64_t blocks;
+
+static void hook_touch(unsigned long at, int n, int is_store) {
+    uint64_t now = (blocks << 20 | fibers[current].barriers) + 1;
+    for (unsigned long i = at; i < at + (unsigned long)n && i < MOST_SHARED; i++) {
+        Byte *b = &shared[i];
+        if (b->stored == now && b->by != current) die(is_store ? "stores what another thread stores before the next barrier" : "reads what another thread stores before the next barrier");
+        if (is_store && b->loaded == now && b->for_whom != current) die("stores what another thread reads before the next barrier");
+        if (is_store) b->stored = now, b->by = current;
+        else b->for_whom = b->loaded == now && b->for_whom != current ? -1 : current, b->loaded = now;
+    }
+}
+
 static void fiber_start(int i) {
     Fiber *f = &fibers[i];
     if (!f->stack) f->stack = aligned_alloc(4096, STACK_BYTES);
@@ -100,6 +119,7 @@ static void fiber_start(int i) {
 static void block_run(const FakeKernel *kernel, void **arguments, unsigned block) {
     running_name = kernel->name, running = kernel->call, running_arguments = arguments;
     hooks.block = (FakeIndex){block, 0, 0};
+    blocks++;
     for (int i = 0; i < n_threads; i++) fiber_start(i);
     for (int left = n_threads; left > 0;) {
         unsigned long before = progress;
@@ -155,7 +175,7 @@ int cuInit(unsigned flags) {
     (void)flags;
     runs_nothing = getenv("FAKE_CUDA_RUNS_NOTHING") != NULL;
     memory_bytes = most ? strtoull(most, NULL, 10) : DEFAULT_MEMORY;
-    hooks.barrier = hook_barrier, hooks.exchange = hook_exchange;
+    hooks.barrier = hook_barrier, hooks.exchange = hook_exchange, hooks.touch = hook_touch;
     return OK;
 }
 int cuGetErrorName(int status, const char **name) { *name = status == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE"; return OK; }

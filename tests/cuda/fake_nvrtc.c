@@ -13,10 +13,18 @@
 static const char shim[] =
     "#include <cmath>\n#include <cstdint>\n#include <cstring>\n#include <immintrin.h>\n"
     "struct FakeIndex { unsigned x, y, z; };\n"
-    "struct FakeHooks { FakeIndex thread, block; void (*barrier)(void); uint32_t (*exchange)(uint32_t, uint32_t, int); };\n"
+    "struct FakeHooks { FakeIndex thread, block; void (*barrier)(void); uint32_t (*exchange)(uint32_t, uint32_t, int);\n"
+    "    void (*touch)(unsigned long, int, int); };\n"
     "extern \"C\" { FakeHooks *fake_hooks; }\n"
     "#define threadIdx (fake_hooks->thread)\n#define blockIdx (fake_hooks->block)\n"
-    "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __launch_bounds__(...)\n#define __shared__ static\n"
+    "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __launch_bounds__(...)\n"
+    // What threads share lies in a section of its own, so that accesses to it are known.
+    "#define __shared__ static __attribute__((section(\"fake_shared\")))\n"
+    "extern \"C\" char __start_fake_shared[] __attribute__((visibility(\"hidden\"))), __stop_fake_shared[] __attribute__((visibility(\"hidden\")));\n"
+    "__shared__ __attribute__((used)) char fake_first[16];\n"
+    "static inline void fake_touch(const void *at, int n, int is_store) {\n"
+    "    unsigned long first = (unsigned long)((const char *)at - __start_fake_shared);\n"
+    "    if (first < (unsigned long)(__stop_fake_shared - __start_fake_shared)) fake_hooks->touch(first, n, is_store); }\n"
     "static inline void __syncthreads() { unsigned own = threadIdx.x; fake_hooks->barrier(); fake_hooks->thread.x = own; }\n"
     "static inline void __threadfence() { }\n"
     "static inline unsigned atomicInc(unsigned *at, unsigned most) { unsigned old = *at; *at = old >= most ? 0 : old + 1; return old; }\n"
@@ -52,7 +60,7 @@ typedef struct Program { char *text, name[64], log[4096]; char *image; size_t nb
 
 // Images that run nothing are those of another version, so that none is kept in the place of one that runs.
 static bool runs_nothing(void) { return getenv("FAKE_CUDA_RUNS_NOTHING") != NULL; }
-int nvrtcVersion(int *major, int *minor) { *major = 0, *minor = runs_nothing() ? 2 : 1; return 0; }
+int nvrtcVersion(int *major, int *minor) { *major = 0, *minor = runs_nothing() ? 2 : 3; return 0; }
 int nvrtcCreateProgram(Program **out, const char *text, const char *name, int n, const char *const *headers, const char *const *names) {
     (void)n, (void)headers, (void)names;
     Program *p = calloc(1, sizeof *p);
@@ -78,6 +86,20 @@ static void write_caller(FILE *f, const Program *p) {
             atoi(bounds + strlen("__launch_bounds__(")), p->name);
 }
 
+// The text with a word to the driver in front of each load and store.
+static void write_text(FILE *f, const char *text) {
+    static const char *const begins[2] = {"FN V load(const u8 *at) {", "FN void store(u8 *at, V v) {"};
+    for (int is_store = 0; is_store < 2; is_store++) {
+        const char *found = strstr(text, begins[is_store]);
+        if (!found) continue;
+        found += strlen(begins[is_store]);
+        fwrite(text, 1, (size_t)(found - text), f);
+        fprintf(f, " fake_touch(at, sizeof(V), %d);", is_store);
+        text = found;
+    }
+    fputs(text, f);
+}
+
 int nvrtcCompileProgram(Program *p, int n, const char *const *options) {
     char folder[] = "/tmp/fake-nvrtc-XXXXXX", path[128], object[128], log[128], command[1024];
     const char *compiler = getenv("FAKE_CXX");
@@ -91,7 +113,7 @@ int nvrtcCompileProgram(Program *p, int n, const char *const *options) {
     snprintf(object, sizeof object, "%s/k.so", folder);
     snprintf(log, sizeof log, "%s/log", folder);
     FILE *f = fopen(path, "w");
-    fputs(shim, f), fputs(p->text, f);
+    fputs(shim, f), write_text(f, p->text);
     write_caller(f, p);
     fclose(f);
     snprintf(command, sizeof command, "%s -std=c++17 -O1 -w -fPIC -shared -mf16c -mfma -ffp-contract=off -fno-strict-aliasing -o %s %s >%s 2>&1",
