@@ -212,6 +212,7 @@ static Bounds of_load(const UOp *u) {
     // Bytes read as a wider type are no longer the values that were stated.
     Bounds b = at->op == OP_PARAM && at->dtype == u->dtype    ? stated(at, 3)
                : at->op == OP_BUFFER && at->dtype == u->dtype ? stated(at, 1)
+               : at->op == OP_DEFINE_LOCAL && at->dtype == u->dtype ? stated(at, 2)
                                                               : bounds_of_dtype(u->dtype);
     return u->n_src > 1 ? hull(b, (Bounds){0, 0}) : b;
 }

@@ -13,6 +13,13 @@ static void declare(Renderer *r, UOp *u) {
     builder_printf(&r->out, "const %s %s = %s;\n", type_name(r, u, u->lanes), name, text);
 }
 
+static void declare_local(Renderer *r, UOp *u) {
+    const char *name = arena_printf(r->arena, "l%lld", (long long)u->arg[0]);
+    uop_map_put(&r->names, u, (void *)(uintptr_t)name);
+    builder_cstring(&r->out, template_filled(r->arena, r->dialect->local_array, "element", element_name(r, u->dtype == DT_BOOL ? DT_U8 : (DType)u->dtype),
+                                             "name", name, "count", arena_printf(r->arena, "%lld", (long long)u->arg[1])));
+}
+
 static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
     switch (u->op) {
     case OP_CONST: case OP_INDEX: case OP_AFTER: case OP_SINK: return;
@@ -47,6 +54,7 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         indent(r);
         builder_printf(&r->out, "%s r%lld;\n", type_name(r, u, (int)u->arg[1]), (long long)u->arg[0]);
         return;
+    case OP_DEFINE_LOCAL: declare_local(r, u); return;
     case OP_DEFINE_ARRAY:
         uop_map_put(&r->names, u, (void *)(uintptr_t)arena_printf(r->arena, "a%lld", (long long)u->arg[0]));
         indent(r);

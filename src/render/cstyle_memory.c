@@ -8,7 +8,8 @@
 
 // Where the memory is, in the dialect's words.
 static const char *space_of(const Renderer *r, UOp *index) {
-    return uop_buffer_of(index)->op == OP_DEFINE_ARRAY ? r->dialect->array_space : r->dialect->space;
+    Op op = (Op)uop_buffer_of(index)->op;
+    return op == OP_DEFINE_ARRAY ? r->dialect->array_space : op == OP_DEFINE_LOCAL ? r->dialect->local_space : r->dialect->space;
 }
 
 // Constants are left to the addressing mode: neighbouring loads share one computed base.

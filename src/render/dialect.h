@@ -34,6 +34,8 @@ typedef struct Dialect {
     // at multiples of their size; other places are read by $count units of type $unit, together of type $row.
     const char *space;                       // where buffers are, as a word in front of the type behind a pointer
     const char *array_space;                 // the same for an array of a tile's own
+    const char *local_space;                 // the same for what the threads of a tile share
+    const char *local_array;                 // a line: $count of type $element that they share, as $name, at a multiple of 16 bytes
     const char *load, *load_lanes;           // $type $lanes $at $aligned: up to 16 bytes that divide the address
     const char *store, *store_lanes;         // the same and the value $0
     const char *atomic_add;                  // a line: the f32 at $at grows by $0, whoever else adds to it; NULL: targets have none

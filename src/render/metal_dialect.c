@@ -52,6 +52,7 @@ static const char prelude[] =
     WORDS_VECTORS
     WORDS_MEMORY("device ", ODD("device "))
     WORDS_MEMORY("thread ", ODD("thread "))
+    WORDS_MEMORY("threadgroup ", ODD("threadgroup "))
     WORDS_TABLES
     // ---- threads: what the one has whose number differs in one bit, through threadgroup memory beyond a SIMD group.
     "template<int D, int W, class T> FN T thread_xor(T x, i32 item, threadgroup u32 *exchange) {\n"
@@ -78,11 +79,13 @@ const Dialect metal_dialect = {
                   "    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {\n"
                   "    const i32 item = (i32)item_at;\n",
     .group_tile_open = "    const i32 tile = (i32)tile_at;\n    {\n",
-    .barrier = "metal::threadgroup_barrier(metal::mem_flags::mem_device);\n",
+    .barrier = "metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);\n",
     .thread_xor = "thread_xor<$distance, $width>(($type)$0, item, exchange)",
     .atomic_add = "metal::atomic_fetch_add_explicit((device metal::atomic_float *)$at, $0, metal::memory_order_relaxed);\n",
     .space = "device ",
     .array_space = "thread ",
+    .local_space = "threadgroup ",
+    .local_array = "    alignas(16) threadgroup $element $name[$count];\n",
     .function = "metal::$name",
     .int64 = "$0L",
     .nan = "as_type<f32>(0x7fffffffu)",

@@ -139,6 +139,8 @@ const Dialect opencl_dialect = {
     .atomic_add = "add_to((volatile __global uint *)$at, $0);\n",
     .space = "__global ",
     .array_space = "",
+    .local_space = "__local ",
+    .local_array = "    __local $element $name[$count] __attribute__((aligned(16)));\n",
     .load = "*(const $space$type *)$at",
     .load_lanes = "vload$lanes(0, (const $space$element *)$at)",
     .store = "*($space$type *)$at = $0;\n",

@@ -70,6 +70,7 @@ Canonical canonicalize(Arena *arena, const Kernel *kernel, BufferBytes nbytes, v
             const Stated *bounds = map_get(&stated, &u->arg[0], sizeof u->arg[0]);
             arg[3] = bounds->lo, arg[4] = bounds->hi;
         }
+        if (op == OP_DEFINE_LOCAL) arg[0] = graph_unique(g);
         if (op == OP_RANGE) arg[0] = (int64_t)(uintptr_t)uop_map_get(&rank, u) - 1;
         made = uop_new(g, op, u->dtype, u->lanes, src, u->n_src, arg, n_arg);
         uop_map_put(&done, u, made);
@@ -80,9 +81,9 @@ Canonical canonicalize(Arena *arena, const Kernel *kernel, BufferBytes nbytes, v
     }
     for (size_t i = 0; i < order.len; i++) {
         if (order.at[i]->op != OP_LOAD && !uop_is_store(order.at[i])) continue;
-        int64_t id = uop_buffer_of(order.at[i]->src[0])->arg[0];
-        for (int k = 0; k < c.n_slots; k++) {
-            if (c.buffers[k] != id) continue;
+        const UOp *buffer = uop_buffer_of(order.at[i]->src[0]);
+        for (int k = 0; k < c.n_slots && buffer->op == OP_BUFFER; k++) {
+            if (c.buffers[k] != buffer->arg[0]) continue;
             c.is_read[k] |= order.at[i]->op != OP_STORE;   // what is added to is read as well
             c.is_written[k] |= order.at[i]->op != OP_LOAD;
         }

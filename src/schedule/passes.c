@@ -45,6 +45,8 @@ bool schedule_kernels(Schedule *s, KernelList *out, Error *err) {
     TRY(check_kernels(out, "sections", err));
     *out = schedule_tails(s, *out);
     TRY(check_kernels(out, "tails", err));
+    schedule_local(s, out);
+    TRY(check_kernels(out, "local", err));
     schedule_interleave(s, out);
     return check_kernels(out, "interleave", err);
 }

@@ -31,6 +31,7 @@ typedef struct Schedule {
     VEC(Temp) temps;             // temp i has id FIRST_TEMP_ID + i
     int64_t *output_ids;         // buffer id of each output of the graph
     TileWishes wishes;           // of the target; zeros: a CPU's
+    int local_bytes;             // memory of a tile that is a group of threads; 0: tiles are none, or have none
     bool unsigned_dots;          // the target's dot products want one factor of bytes without sign
     SumForm sums;                // where tiles may share them
     bool shares_all;             // such sums wherever it can be done, not only where it may pay
@@ -82,6 +83,9 @@ KernelList schedule_sections(Schedule *s, KernelList kernels);
 // tails.c: kernels of little work become the end of the one before.
 KernelList schedule_tails(Schedule *s, KernelList kernels);
 
+// local.c: what only the tile reads that stores it lies in memory of its own.
+void schedule_local(Schedule *s, KernelList *kernels);
+
 // interleave.c: rows that are multiplied with the same weights lie side by side.
 void schedule_interleave(Schedule *s, KernelList *kernels);
 
@@ -92,7 +96,7 @@ bool schedule_kernels(Schedule *s, KernelList *out, Error *err) MUST_CHECK;
 // the phases in which temporary i is in use. Returns the bytes of the block.
 int64_t memory_plan(Arena *arena, const int64_t *nbytes, const int *first, const int *last, int n, int64_t *offset);
 
-// cache.c: a kernel in canonical form: PARAM slots and RANGE ids numbered by first visit, in a graph of its own.
+// cache.c: a kernel in canonical form: PARAM slots, RANGE and DEFINE_LOCAL ids numbered by first visit, in a graph of its own.
 // Equal kernels have equal keys, whatever buffers they work on.
 typedef struct Canonical {
     UOp *sink;

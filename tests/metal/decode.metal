@@ -189,6 +189,41 @@ template<int A, class V> FN void store(thread u8 *at, V v) {
     else if (A >= 2) _Pragma("unroll") for (int i = 0; i < size / 2; i++) ((thread u16 *)at)[i] = (u16)(w[i / 2] >> 16 * (i % 2));
     else _Pragma("unroll") for (int i = 0; i < size; i++) at[i] = (u8)(w[i / 4] >> 8 * (i % 4));
 }
+template<class V, int A> FN V load(const threadgroup u8 *at) {
+    enum { n = words_of<V>::count, size = sizeof(V) };
+    u32 w[n];
+    if (size == 1) w[0] = *at;
+    else if (size == 2) w[0] = A >= 2 ? *(const threadgroup u16 *)at : at[0] | (u32)at[1] << 8;
+    else if (A >= 16 && n % 4 == 0) _Pragma("unroll") for (int i = 0; i < n; i += 4) {
+        quad q = ((const threadgroup quad *)at)[i / 4];
+        w[i] = q.x, w[(i + 1) % n] = q.y, w[(i + 2) % n] = q.z, w[(i + 3) % n] = q.w;
+    }
+    else if (A >= 8 && n % 2 == 0) _Pragma("unroll") for (int i = 0; i < n; i += 2) {
+        pair q = ((const threadgroup pair *)at)[i / 2];
+        w[i] = q.x, w[(i + 1) % n] = q.y;
+    }
+    else if (A >= 4) _Pragma("unroll") for (int i = 0; i < n; i++) w[i] = ((const threadgroup u32 *)at)[i];
+    else {
+        if (A >= 2) _Pragma("unroll") for (int i = 0; i < n; i++) w[i] = ((const threadgroup u16 *)at)[2 * i] | (u32)((const threadgroup u16 *)at)[2 * i + 1] << 16;
+        else _Pragma("unroll") for (int i = 0; i < n; i++) w[i] = at[4 * i] | (u32)at[4 * i + 1] << 8 | (u32)at[4 * i + 2] << 16 | (u32)at[4 * i + 3] << 24;
+    }
+    return from_words<V>::make(w);
+}
+template<int A, class V> FN void store(threadgroup u8 *at, V v) {
+    enum { n = words_of<V>::count, size = sizeof(V) };
+    u32 w[n];
+    _Pragma("unroll") for (int i = 0; i < n; i++) w[i] = words_of<V>::get(v, i);
+    if (size == 1) *at = (u8)w[0];
+    else if (size == 2 && A >= 2) *(threadgroup u16 *)at = (u16)w[0];
+    else if (A >= 16 && n % 4 == 0) _Pragma("unroll") for (int i = 0; i < n; i += 4) {
+        quad q;
+        q.x = w[i], q.y = w[(i + 1) % n], q.z = w[(i + 2) % n], q.w = w[(i + 3) % n];
+        ((threadgroup quad *)at)[i / 4] = q;
+    }
+    else if (A >= 4 && size >= 4) _Pragma("unroll") for (int i = 0; i < n; i++) ((threadgroup u32 *)at)[i] = w[i];
+    else if (A >= 2) _Pragma("unroll") for (int i = 0; i < size / 2; i++) ((threadgroup u16 *)at)[i] = (u16)(w[i / 2] >> 16 * (i % 2));
+    else _Pragma("unroll") for (int i = 0; i < size; i++) at[i] = (u8)(w[i / 4] >> 8 * (i % 4));
+}
 FN i32 dot4(i32 acc, vec<u8, 4> a, vec<i8, 4> b) { return dot4_unsigned(acc, a.w[0], b.w[0]); }
 FN i32 dot4(i32 acc, vec<i8, 4> a, vec<i8, 4> b) { return dot4_signed(acc, a.w[0], b.w[0]); }
 template<int N> FN vec<i32, N> dot4(vec<i32, N> acc, vec<u8, 4 * N> a, vec<i8, 4 * N> b) { typedef vec<i32, N> V; LANES(V, k, dot4_unsigned(acc[k], a.w[k], b.w[k])) }
@@ -341,6 +376,225 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
                     store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 256), v88);
                     store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 272), v96);
                 }
+            }
+        }
+    }
+}
+[[kernel, max_total_threads_per_threadgroup(256)]] void ke58f8faf3be63a61(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], device u8 *p10 [[buffer(10)]], threadgroup u32 *exchange [[threadgroup(0)]],
+    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
+    const i32 item = (i32)item_at;
+    alignas(16) threadgroup f32 l11[32];
+    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
+    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
+    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
+    const i32 tile = (i32)tile_at;
+    {
+        const i32 v3 = (i32)(item >> 3);
+        const i32 v4 = (tile*32);
+        const i32 v5 = (v4+v3);
+        const f32 v6 = load<f32, 4>(((const device u8 *)p0 + (i64)(v5) * 4 + 0));
+        const i32 v7 = (v5*16);
+        const i32 v8 = (item & 7);
+        const i32 v9 = (v8*2);
+        const i32 v10 = (v7+v9);
+        const u16 v11 = load<u16, 2>(((const device u8 *)p1 + (i64)(v10) * 1 + 0));
+        const f32 v12 = float_of_half(v11);
+        const f32 v13 = load<f32, 4>(((const device u8 *)p2 + (i64)(v8) * 4 + 0));
+        const f32 v14 = (v12*v13);
+        const i32 v15 = (tile*4096);
+        const i32 v16 = (v3*128);
+        const i32 v17 = (v15+v16);
+        const i32 v18 = (v8*16);
+        const i32 v19 = (v17+v18);
+        const i32 v20 = (v19+4096);
+        const vec<u8, 16> v21 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v19) * 1 + 4096));
+        const vec<u8, 16> v22 = (v21 & v1);
+        const i32 v23 = (v8*32);
+        const vec<i8, 16> v24 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v23) * 1 + 0));
+        const vec<i32, 4> v25 = dot4(v0, v22, v24);
+        const vec<u64, 2> v26 = bits<vec<u64, 2>>(v21);
+        const vec<u64, 2> v27 = (vec<u64, 2>)(v26 >> 4L);
+        const vec<u8, 16> v28 = bits<vec<u8, 16>>(v27);
+        const vec<u8, 16> v29 = (v28 & v1);
+        const i32 v30 = (v23+16);
+        const vec<i8, 16> v31 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v23) * 1 + 16));
+        const vec<i32, 4> v32 = dot4(v25, v29, v31);
+        const vec<i32, 2> v33 = make<vec<i32, 2>>(v32[0], v32[1]);
+        const vec<i32, 2> v34 = make<vec<i32, 2>>(v32[2], v32[3]);
+        const vec<i32, 2> v35 = (v33+v34);
+        const i32 v36 = v35[0];
+        const i32 v37 = v35[1];
+        const i32 v38 = (v36+v37);
+        const i32 v39 = load<i32, 4>(((const device u8 *)p4 + (i64)(v8) * 4 + 0));
+        const i32 v40 = (v39*8);
+        const i32 v41 = (v38-v40);
+        const f32 v42 = (f32)v41;
+        const f32 v43 = (v14*v42);
+        const f32 v44 = thread_xor<4, 8>((f32)v43, item, exchange);
+        const f32 v45 = (v44+v43);
+        const f32 v46 = thread_xor<2, 8>((f32)v45, item, exchange);
+        const f32 v47 = (v46+v45);
+        const f32 v48 = thread_xor<1, 8>((f32)v47, item, exchange);
+        const f32 v49 = (v48+v47);
+        const f32 v50 = (v6+v49);
+        const i32 v51 = (v8 < 1);
+        const i32 v52 = (v51 ? 1 : 0);
+        for (i32 n14 = 0; n14 < v52; n14++) {
+            store<4>(((threadgroup u8 *)l11 + (i64)(v3) * 4 + 0), (f32)v50);
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
+        const i32 v53 = (i32)(item >> 5);
+        const i32 v54 = (v53 < 1);
+        const i32 v55 = (v54 ? 1 : 0);
+        for (i32 n15 = 0; n15 < v55; n15++) {
+            const i32 v56 = (item & 31);
+            const i32 v57 = (v4+v56);
+            const f32 v58 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v56) * 4 + 0));
+            store<4>(((device u8 *)p5 + (i64)(v57) * 4 + 0), (f32)v58);
+        }
+        for (i32 n16 = 0; n16 < v55; n16++) {
+            const i32 v59 = (item & 31);
+            const f32 v60 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v59) * 4 + 0));
+            const i32 v61 = (tile*128);
+            const i32 v62 = (v59*4);
+            const i32 v63 = (v61+v62);
+            const f32 v64 = load<f32, 4>(((const device u8 *)p7 + (i64)(v63) * 1 + 0));
+            const f32 v65 = (v60*v64);
+            const i32 v66 = bits<i32>(v65);
+            const i32 v67 = (v66 & 2147483647);
+            const i32 v68 = thread_xor<16, 32>((i32)v67, item, exchange);
+            const i32 v69 = (v68 > v67 ? v68 : v67);
+            const i32 v70 = thread_xor<8, 32>((i32)v69, item, exchange);
+            const i32 v71 = (v70 > v69 ? v70 : v69);
+            const i32 v72 = thread_xor<4, 32>((i32)v71, item, exchange);
+            const i32 v73 = (v72 > v71 ? v72 : v71);
+            const i32 v74 = thread_xor<2, 32>((i32)v73, item, exchange);
+            const i32 v75 = (v74 > v73 ? v74 : v73);
+            const i32 v76 = thread_xor<1, 32>((i32)v75, item, exchange);
+            const i32 v77 = (v76 > v75 ? v76 : v75);
+            const f32 v78 = bits<f32>(v77);
+            const f32 v79 = (v78/0x1.fcp+6f);
+            const i32 v80 = (v59 < 1);
+            const i32 v81 = (v80 ? 1 : 0);
+            for (i32 n17 = 0; n17 < v81; n17++) {
+                store<4>(((device u8 *)p6 + (i64)(tile) * 4 + 0), (f32)v79);
+            }
+        }
+        for (i32 n18 = 0; n18 < v55; n18++) {
+            const i32 v82 = (item & 31);
+            const i32 v83 = (v4+v82);
+            const f32 v84 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v82) * 4 + 0));
+            const i32 v85 = (tile*128);
+            const i32 v86 = (v82*4);
+            const i32 v87 = (v85+v86);
+            const f32 v88 = load<f32, 4>(((const device u8 *)p7 + (i64)(v87) * 1 + 0));
+            const f32 v89 = (v84*v88);
+            const i32 v90 = bits<i32>(v89);
+            const i32 v91 = (v90 & 2147483647);
+            const i32 v92 = thread_xor<16, 32>((i32)v91, item, exchange);
+            const i32 v93 = (v92 > v91 ? v92 : v91);
+            const i32 v94 = thread_xor<8, 32>((i32)v93, item, exchange);
+            const i32 v95 = (v94 > v93 ? v94 : v93);
+            const i32 v96 = thread_xor<4, 32>((i32)v95, item, exchange);
+            const i32 v97 = (v96 > v95 ? v96 : v95);
+            const i32 v98 = thread_xor<2, 32>((i32)v97, item, exchange);
+            const i32 v99 = (v98 > v97 ? v98 : v97);
+            const i32 v100 = thread_xor<1, 32>((i32)v99, item, exchange);
+            const i32 v101 = (v100 > v99 ? v100 : v99);
+            const f32 v102 = bits<f32>(v101);
+            const f32 v103 = (v102/0x1.fcp+6f);
+            const i32 v104 = (0x0p+0f < v103);
+            const f32 v105 = (0x1p+0f/v103);
+            const f32 v106 = (v104 ? v105 : 0x0p+0f);
+            const f32 v107 = (v89*v106);
+            const f32 v108 = (f32)(-v107);
+            const f32 v109 = (v107 > v108 ? v107 : v108);
+            const i32 v110 = (v109 < 0x1p+22f);
+            const f32 v111 = (v107+0x1.8p+23f);
+            const f32 v112 = (v111-0x1.8p+23f);
+            const f32 v113 = (v110 ? v112 : v107);
+            const f32 v114 = (v113 > -0x1p+7f ? v113 : -0x1p+7f);
+            const f32 v115 = (v114 < 0x1.fcp+6f ? v114 : 0x1.fcp+6f);
+            const i32 v116 = (conversion<i32, f32>::of(v115));
+            const i8 v117 = (i8)v116;
+            const i8 v118 = (v117 > -127 ? v117 : -127);
+            store<1>(((device u8 *)p8 + (i64)(v83) * 1 + 0), (i8)v118);
+        }
+        const i32 v119 = (v3 < 1);
+        const i32 v120 = (v119 ? 1 : 0);
+        for (i32 n19 = 0; n19 < v120; n19++) {
+            const i32 v121 = (v8*4);
+            const vec<f32, 4> v122 = load<vec<f32, 4>, 16>(((const threadgroup u8 *)l11 + (i64)(v121) * 4 + 0));
+            const f32 v123 = v122[3];
+            const f32 v124 = v122[2];
+            const f32 v125 = v122[1];
+            const f32 v126 = v122[0];
+            const f32 v127 = metal::fma(v126, v126, 0x0p+0f);
+            const f32 v128 = metal::fma(v125, v125, v127);
+            const f32 v129 = metal::fma(v124, v124, v128);
+            const f32 v130 = metal::fma(v123, v123, v129);
+            const f32 v131 = thread_xor<4, 8>((f32)v130, item, exchange);
+            const f32 v132 = (v131+v130);
+            const f32 v133 = thread_xor<2, 8>((f32)v132, item, exchange);
+            const f32 v134 = (v133+v132);
+            const f32 v135 = thread_xor<1, 8>((f32)v134, item, exchange);
+            const f32 v136 = (v135+v134);
+            for (i32 n20 = 0; n20 < v52; n20++) {
+                store<4>(((device u8 *)p9 + (i64)(tile) * 4 + 0), (f32)v136);
+            }
+        }
+        for (i32 n21 = 0; n21 < v55; n21++) {
+            const i32 v137 = (item & 31);
+            const f32 v138 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v137) * 4 + 0));
+            const i32 v139 = (tile*128);
+            const i32 v140 = (v137*4);
+            const i32 v141 = (v139+v140);
+            const f32 v142 = load<f32, 4>(((const device u8 *)p7 + (i64)(v141) * 1 + 0));
+            const f32 v143 = (v138*v142);
+            const i32 v144 = bits<i32>(v143);
+            const i32 v145 = (v144 & 2147483647);
+            const i32 v146 = thread_xor<16, 32>((i32)v145, item, exchange);
+            const i32 v147 = (v146 > v145 ? v146 : v145);
+            const i32 v148 = thread_xor<8, 32>((i32)v147, item, exchange);
+            const i32 v149 = (v148 > v147 ? v148 : v147);
+            const i32 v150 = thread_xor<4, 32>((i32)v149, item, exchange);
+            const i32 v151 = (v150 > v149 ? v150 : v149);
+            const i32 v152 = thread_xor<2, 32>((i32)v151, item, exchange);
+            const i32 v153 = (v152 > v151 ? v152 : v151);
+            const i32 v154 = thread_xor<1, 32>((i32)v153, item, exchange);
+            const i32 v155 = (v154 > v153 ? v154 : v153);
+            const f32 v156 = bits<f32>(v155);
+            const f32 v157 = (v156/0x1.fcp+6f);
+            const i32 v158 = (0x0p+0f < v157);
+            const f32 v159 = (0x1p+0f/v157);
+            const f32 v160 = (v158 ? v159 : 0x0p+0f);
+            const f32 v161 = (v143*v160);
+            const f32 v162 = (f32)(-v161);
+            const f32 v163 = (v161 > v162 ? v161 : v162);
+            const i32 v164 = (v163 < 0x1p+22f);
+            const f32 v165 = (v161+0x1.8p+23f);
+            const f32 v166 = (v165-0x1.8p+23f);
+            const f32 v167 = (v164 ? v166 : v161);
+            const f32 v168 = (v167 > -0x1p+7f ? v167 : -0x1p+7f);
+            const f32 v169 = (v168 < 0x1.fcp+6f ? v168 : 0x1.fcp+6f);
+            const i32 v170 = (conversion<i32, f32>::of(v169));
+            const i8 v171 = (i8)v170;
+            const i8 v172 = (v171 > -127 ? v171 : -127);
+            const i32 v173 = (i32)v172;
+            const i32 v174 = thread_xor<16, 32>((i32)v173, item, exchange);
+            const i32 v175 = (v174+v173);
+            const i32 v176 = thread_xor<8, 32>((i32)v175, item, exchange);
+            const i32 v177 = (v176+v175);
+            const i32 v178 = thread_xor<4, 32>((i32)v177, item, exchange);
+            const i32 v179 = (v178+v177);
+            const i32 v180 = thread_xor<2, 32>((i32)v179, item, exchange);
+            const i32 v181 = (v180+v179);
+            const i32 v182 = thread_xor<1, 32>((i32)v181, item, exchange);
+            const i32 v183 = (v182+v181);
+            const i32 v184 = (v137 < 1);
+            const i32 v185 = (v184 ? 1 : 0);
+            for (i32 n22 = 0; n22 < v185; n22++) {
+                store<4>(((device u8 *)p10 + (i64)(tile) * 4 + 0), (i32)v183);
             }
         }
     }
@@ -535,6 +789,205 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
     const i32 v169 = (v168+v167);
     for (i32 n15 = 0; n15 < v83; n15++) {
         store<4>(((device u8 *)p7 + (i64)(v8) * 4 + 0), (i32)v169);
+    }
+}
+[[kernel, max_total_threads_per_threadgroup(256)]] void kef2277244b709d0a(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], threadgroup u32 *exchange [[threadgroup(0)]],
+    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
+    const i32 item = (i32)item_at;
+    alignas(16) threadgroup f32 l11[32];
+    alignas(16) threadgroup i8 l12[32];
+    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
+    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
+    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
+    const i32 tile = (i32)tile_at;
+    {
+        const i32 v3 = (i32)(item >> 4);
+        const i32 v4 = (tile*32);
+        const i32 v5 = (v3+v4);
+        const i32 v6 = (item & 15);
+        const i32 v7 = (v6*2);
+        const f32 v8 = load<f32, 4>(((const device u8 *)p2 + (i64)(v6) * 4 + 0));
+        const i32 v9 = (tile*8192);
+        const i32 v10 = (v3*256);
+        const i32 v11 = (v9+v10);
+        const i32 v12 = (v6*16);
+        const i32 v13 = (v11+v12);
+        const i32 v14 = (v6*32);
+        const vec<i8, 16> v15 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v14) * 1 + 0));
+        const i32 v16 = (v14+16);
+        const vec<i8, 16> v17 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v14) * 1 + 16));
+        const i32 v18 = load<i32, 4>(((const device u8 *)p4 + (i64)(v6) * 4 + 0));
+        const i32 v19 = (v18*8);
+        const i32 v20 = (v6 < 1);
+        const i32 v21 = (v20 ? 1 : 0);
+        for (i32 n15 = 0; n15 < 2; n15++) {
+            const i32 v22 = (n15*16);
+            const i32 v23 = (v22+v3);
+            const i32 v24 = (v22+v5);
+            const f32 v25 = load<f32, 4>(((const device u8 *)p0 + (i64)(v24) * 4 + 0));
+            const i32 v26 = (v24*32);
+            const i32 v27 = (v26+v7);
+            const u16 v28 = load<u16, 2>(((const device u8 *)p1 + (i64)(v27) * 1 + 0));
+            const f32 v29 = float_of_half(v28);
+            const f32 v30 = (v29*v8);
+            const i32 v31 = (n15*4096);
+            const i32 v32 = (v31+v13);
+            const i32 v33 = (v32+8192);
+            const vec<u8, 16> v34 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v32) * 1 + 8192));
+            const vec<u8, 16> v35 = (v34 & v1);
+            const vec<i32, 4> v36 = dot4(v0, v35, v15);
+            const vec<u64, 2> v37 = bits<vec<u64, 2>>(v34);
+            const vec<u64, 2> v38 = (vec<u64, 2>)(v37 >> 4L);
+            const vec<u8, 16> v39 = bits<vec<u8, 16>>(v38);
+            const vec<u8, 16> v40 = (v39 & v1);
+            const vec<i32, 4> v41 = dot4(v36, v40, v17);
+            const vec<i32, 2> v42 = make<vec<i32, 2>>(v41[0], v41[1]);
+            const vec<i32, 2> v43 = make<vec<i32, 2>>(v41[2], v41[3]);
+            const vec<i32, 2> v44 = (v42+v43);
+            const i32 v45 = v44[0];
+            const i32 v46 = v44[1];
+            const i32 v47 = (v45+v46);
+            const i32 v48 = (v47-v19);
+            const f32 v49 = (f32)v48;
+            const f32 v50 = (v30*v49);
+            const f32 v51 = thread_xor<8, 16>((f32)v50, item, exchange);
+            const f32 v52 = (v51+v50);
+            const f32 v53 = thread_xor<4, 16>((f32)v52, item, exchange);
+            const f32 v54 = (v53+v52);
+            const f32 v55 = thread_xor<2, 16>((f32)v54, item, exchange);
+            const f32 v56 = (v55+v54);
+            const f32 v57 = thread_xor<1, 16>((f32)v56, item, exchange);
+            const f32 v58 = (v57+v56);
+            const f32 v59 = (v25+v58);
+            for (i32 n16 = 0; n16 < v21; n16++) {
+                store<4>(((threadgroup u8 *)l11 + (i64)(v23) * 4 + 0), (f32)v59);
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
+        const i32 v60 = (i32)(item >> 5);
+        const i32 v61 = (v60 < 1);
+        const i32 v62 = (v61 ? 1 : 0);
+        for (i32 n17 = 0; n17 < v62; n17++) {
+            const i32 v63 = (item & 31);
+            const f32 v64 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v63) * 4 + 0));
+            const i32 v65 = (tile*128);
+            const i32 v66 = (v63*4);
+            const i32 v67 = (v65+v66);
+            const f32 v68 = load<f32, 4>(((const device u8 *)p6 + (i64)(v67) * 1 + 0));
+            const f32 v69 = (v64*v68);
+            const i32 v70 = bits<i32>(v69);
+            const i32 v71 = (v70 & 2147483647);
+            const i32 v72 = thread_xor<16, 32>((i32)v71, item, exchange);
+            const i32 v73 = (v72 > v71 ? v72 : v71);
+            const i32 v74 = thread_xor<8, 32>((i32)v73, item, exchange);
+            const i32 v75 = (v74 > v73 ? v74 : v73);
+            const i32 v76 = thread_xor<4, 32>((i32)v75, item, exchange);
+            const i32 v77 = (v76 > v75 ? v76 : v75);
+            const i32 v78 = thread_xor<2, 32>((i32)v77, item, exchange);
+            const i32 v79 = (v78 > v77 ? v78 : v77);
+            const i32 v80 = thread_xor<1, 32>((i32)v79, item, exchange);
+            const i32 v81 = (v80 > v79 ? v80 : v79);
+            const f32 v82 = bits<f32>(v81);
+            const f32 v83 = (v82/0x1.fcp+6f);
+            const i32 v84 = (v63 < 1);
+            const i32 v85 = (v84 ? 1 : 0);
+            for (i32 n18 = 0; n18 < v85; n18++) {
+                store<4>(((device u8 *)p5 + (i64)(tile) * 4 + 0), (f32)v83);
+            }
+        }
+        for (i32 n19 = 0; n19 < v62; n19++) {
+            const i32 v86 = (item & 31);
+            const f32 v87 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v86) * 4 + 0));
+            const i32 v88 = (tile*128);
+            const i32 v89 = (v86*4);
+            const i32 v90 = (v88+v89);
+            const f32 v91 = load<f32, 4>(((const device u8 *)p6 + (i64)(v90) * 1 + 0));
+            const f32 v92 = (v87*v91);
+            const i32 v93 = bits<i32>(v92);
+            const i32 v94 = (v93 & 2147483647);
+            const i32 v95 = thread_xor<16, 32>((i32)v94, item, exchange);
+            const i32 v96 = (v95 > v94 ? v95 : v94);
+            const i32 v97 = thread_xor<8, 32>((i32)v96, item, exchange);
+            const i32 v98 = (v97 > v96 ? v97 : v96);
+            const i32 v99 = thread_xor<4, 32>((i32)v98, item, exchange);
+            const i32 v100 = (v99 > v98 ? v99 : v98);
+            const i32 v101 = thread_xor<2, 32>((i32)v100, item, exchange);
+            const i32 v102 = (v101 > v100 ? v101 : v100);
+            const i32 v103 = thread_xor<1, 32>((i32)v102, item, exchange);
+            const i32 v104 = (v103 > v102 ? v103 : v102);
+            const f32 v105 = bits<f32>(v104);
+            const f32 v106 = (v105/0x1.fcp+6f);
+            const i32 v107 = (0x0p+0f < v106);
+            const f32 v108 = (0x1p+0f/v106);
+            const f32 v109 = (v107 ? v108 : 0x0p+0f);
+            const f32 v110 = (v92*v109);
+            const f32 v111 = (f32)(-v110);
+            const f32 v112 = (v110 > v111 ? v110 : v111);
+            const i32 v113 = (v112 < 0x1p+22f);
+            const f32 v114 = (v110+0x1.8p+23f);
+            const f32 v115 = (v114-0x1.8p+23f);
+            const f32 v116 = (v113 ? v115 : v110);
+            const f32 v117 = (v116 > -0x1p+7f ? v116 : -0x1p+7f);
+            const f32 v118 = (v117 < 0x1.fcp+6f ? v117 : 0x1.fcp+6f);
+            const i32 v119 = (conversion<i32, f32>::of(v118));
+            const i8 v120 = (i8)v119;
+            const i8 v121 = (v120 > -127 ? v120 : -127);
+            store<1>(((threadgroup u8 *)l12 + (i64)(v86) * 1 + 0), (i8)v121);
+        }
+        const i32 v122 = (i32)(item >> 3);
+        const i32 v123 = (v122 < 1);
+        const i32 v124 = (v123 ? 1 : 0);
+        for (i32 n20 = 0; n20 < v124; n20++) {
+            const i32 v125 = (item & 7);
+            const i32 v126 = (v125*4);
+            const vec<f32, 4> v127 = load<vec<f32, 4>, 16>(((const threadgroup u8 *)l11 + (i64)(v126) * 4 + 0));
+            const f32 v128 = v127[3];
+            const f32 v129 = v127[2];
+            const f32 v130 = v127[1];
+            const f32 v131 = v127[0];
+            const f32 v132 = metal::fma(v131, v131, 0x0p+0f);
+            const f32 v133 = metal::fma(v130, v130, v132);
+            const f32 v134 = metal::fma(v129, v129, v133);
+            const f32 v135 = metal::fma(v128, v128, v134);
+            const f32 v136 = thread_xor<4, 8>((f32)v135, item, exchange);
+            const f32 v137 = (v136+v135);
+            const f32 v138 = thread_xor<2, 8>((f32)v137, item, exchange);
+            const f32 v139 = (v138+v137);
+            const f32 v140 = thread_xor<1, 8>((f32)v139, item, exchange);
+            const f32 v141 = (v140+v139);
+            const i32 v142 = (v125 < 1);
+            const i32 v143 = (v142 ? 1 : 0);
+            for (i32 n21 = 0; n21 < v143; n21++) {
+                store<4>(((device u8 *)p7 + (i64)(tile) * 4 + 0), (f32)v141);
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
+        for (i32 n22 = 0; n22 < v62; n22++) {
+            const i32 v144 = (item & 31);
+            const i32 v145 = (v4+v144);
+            const i8 v146 = load<i8, 1>(((const threadgroup u8 *)l12 + (i64)(v144) * 1 + 0));
+            store<1>(((device u8 *)p8 + (i64)(v145) * 1 + 0), (i8)v146);
+        }
+        for (i32 n23 = 0; n23 < v62; n23++) {
+            const i32 v147 = (tile*2);
+            const i32 v148 = (v3 & 1);
+            const i32 v149 = (v147+v148);
+            const i32 v150 = (v148*16);
+            const i32 v151 = (v150+v6);
+            const i8 v152 = load<i8, 1>(((const threadgroup u8 *)l12 + (i64)(v151) * 1 + 0));
+            const i32 v153 = (i32)v152;
+            const i32 v154 = thread_xor<8, 16>((i32)v153, item, exchange);
+            const i32 v155 = (v154+v153);
+            const i32 v156 = thread_xor<4, 16>((i32)v155, item, exchange);
+            const i32 v157 = (v156+v155);
+            const i32 v158 = thread_xor<2, 16>((i32)v157, item, exchange);
+            const i32 v159 = (v158+v157);
+            const i32 v160 = thread_xor<1, 16>((i32)v159, item, exchange);
+            const i32 v161 = (v160+v159);
+            for (i32 n24 = 0; n24 < v21; n24++) {
+                store<4>(((device u8 *)p9 + (i64)(v149) * 4 + 0), (i32)v161);
+            }
+        }
     }
 }
 [[kernel, max_total_threads_per_threadgroup(128)]] void kfe77ec9c0cc71ef3(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],

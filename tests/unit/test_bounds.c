@@ -162,6 +162,8 @@ static void test_tensor_nodes(void **state) {
                   216);
     assert_bounds(uop_new(g, OP_REDUCE, DT_I32, 1, &x, 1, (int64_t[]){MONOID_MIN, 1, 1}, 3), 2, 9);
     assert_bounds(uop_new(g, OP_IOTA, DT_I32, 1, NULL, 0, (int64_t[]){12}, 1), 0, 11);
+    UOp *local = uop_new(g, OP_DEFINE_LOCAL, DT_I8, 1, NULL, 0, (int64_t[]){2, 64, -7, 7}, 4);
+    assert_bounds(uop_load(uop_index(local, uop_int(g, DT_I32, 3)), DT_I8, NULL), -7, 7);
     assert_bounds(uop_new(g, OP_GATHER, DT_I32, 1, (UOp *[]){x, free_x}, 2, NULL, 0), 2, 9);
     assert_bounds(uop_new(g, OP_CONTIGUOUS, DT_I32, 1, &x, 1, NULL, 0), 2, 9);
     arena_destroy(arena);
