@@ -248,9 +248,10 @@ static void shared_bytes(UOp *store, UOp *range, bool of_tile, double *dependent
     Arena *arena = graph_arena(store->graph);
     ArenaMark mark = arena_mark(arena);
     RangeSets sets = range_sets(arena, store->src[1]);
+    UOpList order = uop_toposort_value(arena, store->src[1]);   // not what it only waits for
     *dependent = *independent = 0;
-    for (size_t k = 0; k < sets.order.len; k++) {
-        UOp *u = sets.order.at[k];
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
         if (u->op != OP_LOAD) continue;
         double nbytes = dtype_bytes(u->dtype) * range_sets_trips(&sets, u);
         for (size_t r = 0; of_tile && r < sets.ranges.len; r++)

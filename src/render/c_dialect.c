@@ -33,6 +33,18 @@ static const char prelude[] =
     "#define PACKS512(a, b) __builtin_ia32_packssdw512_mask(a, b, (i16x32){0}, -1)\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512_mask(a, b, (c8x64){0}, -1)\n"
     "#endif\n"
+    // Words from places apart, each put straight from memory beside those before it: gcc takes every second one through a general
+    // register. Where that pays is the target's to say.
+    "#if defined WORDS_ONE_BY_ONE && !defined __clang__\n"
+    "#define WORD1(v, a, k) __builtin_ia32_vec_set_v8hi(v, (i16)(a), k)\n"
+    "#define WORDS4(a, b, c, d) WORD1(WORD1(WORD1(((i16x8)(i32x4){(a), 0, 0, 0}), b, 1), c, 2), d, 3)\n"
+    "#define WORDS8(a, b, c, d, e, f, g, h) WORD1(WORD1(WORD1(WORD1(WORDS4(a, b, c, d), e, 4), f, 5), g, 6), h, 7)\n"
+    "#define FIRST4(v) __builtin_shufflevector(v, v, 0, 1, 2, 3)\n"
+    "#else\n"
+    "#define WORDS4(a, b, c, d) ((u16x4){(a), (b), (c), (d)})\n"
+    "#define WORDS8(a, b, c, d, e, f, g, h) ((u16x8){(a), (b), (c), (d), (e), (f), (g), (h)})\n"
+    "#define FIRST4(v) v\n"
+    "#endif\n"
     "static inline i64 floor_div(i64 a, i64 b) { if (!b) return 0; i64 q = a / b; return q - (a % b && (a < 0) != (b < 0)); }\n"
     "static inline i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }\n";
 
@@ -312,6 +324,17 @@ static bool words_joined(TextBuilder *out, const UOp *u) {
     return true;
 }
 
+// Words loaded from places of their own.
+static bool words_loaded(TextBuilder *out, const UOp *u, const Target *t) {
+    bool is_known = dtype_bytes(u->dtype) == 2 && (u->n_src == 4 || u->n_src == 8) && target_has(t, NEED_NONE);
+    for (int i = 0; i < u->n_src && is_known; i++) is_known = u->src[i]->lanes == 1 && u->src[i]->op == OP_LOAD;
+    if (!is_known) return false;
+    builder_printf(out, "(%sx%d)%sWORDS%d(", dtype_info[u->dtype].c_type, u->n_src, u->n_src == 4 ? "FIRST4(" : "", u->n_src);
+    for (int i = 0; i < u->n_src; i++) builder_printf(out, "%s$%d", i ? ", " : "", i);
+    builder_cstring(out, u->n_src == 4 ? "))" : ")");
+    return true;
+}
+
 // Bits that may be set in lanes of 16 bits.
 static int64_t bits_of(const UOp *u) {
     if (u->dtype != DT_U16 || u->n_src != 2) return UINT16_MAX;
@@ -369,7 +392,7 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
 }
 
 static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands) {
-    if (u->op == OP_VCAT) return halves_joined(out, u, target) || words_joined(out, u);
+    if (u->op == OP_VCAT) return halves_joined(out, u, target) || words_loaded(out, u, target) || words_joined(out, u);
     if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
     if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
     if (is_magnitude(u) && magnitude_op(out, u, target)) return true;

@@ -12,6 +12,7 @@ static const Pass passes[] = {
     {"factor", schedule_factor},
     {"ragged", schedule_ragged},
     {"addends", schedule_addends},
+    {"apart", schedule_apart},
 };
 
 static bool check(UOp *const *stores, size_t n, const char *pass, Error *err) {

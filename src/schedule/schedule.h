@@ -71,6 +71,9 @@ void schedule_ragged(Schedule *s);
 // addends.c: sums of few long steps in another form (sums).
 void schedule_addends(Schedule *s);
 
+// apart.c: costly values beside sums, of which registers can hold several, become items of their own.
+void schedule_apart(Schedule *s);
+
 // fuse.c: items become kernels: which loops are tiles, which items share them.
 KernelList schedule_fuse(Schedule *s);
 

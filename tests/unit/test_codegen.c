@@ -394,7 +394,7 @@ static void test_statements_wait_once(void **state) {
         assert_true(schedule_kernels(&schedule, &kernels, &err));
         assert_true(kernels.len >= 3);
         Kernel *gated = &kernels.at[kernels.len - 2];
-        assert_int_equal(gated->stores.len, on_card ? 4 : 5);   // (gate,) product, scales, rounded values, their sums
+        assert_int_equal(gated->stores.len, on_card ? 4 : 6);   // (gate, what it opens,) product, scales, rounded values, their sums
         Canonical kernel = canonicalize(arena, gated, bytes_of_any, NULL);
         assert_true(codegen(arena, kernel.sink, &target, &program, &err));
         int barriers = 0;
