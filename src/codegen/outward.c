@@ -1,11 +1,16 @@
-// outward: a long sum whose steps each go through much memory that the elements of a store share goes around the store.
-// In: a kernel. Out: the same, such a store as two: zeros, then step by step what each adds, kept where the sum goes.
+// outward: a long sum whose steps each go through much memory that the elements of a store share, or that lies side by side
+// for them, goes around the store.
+// In: a kernel. Out: the same, such a store as two: zeros, then step by step what each adds, kept where the sum goes; and a third
+// where the sum is a part of the value.
 // Invariant: each element has the same terms in the same order; only loops change places.
 // Example: o[r, j] = Σ_p w[r, p] · Σ_k s[r, p, k] · v[p, k, j]: v[p] is read for all r while it is in the cache.
+// Example: y[r] = x[r] + Σ_e w[e] · Σ_k a[e, k] · W[chosen[e], r, k]: rows of one expert are read one after the other, where six
+// streams of one row each would be too short for a CPU to see them.
 #include "base/vec.h"
 #include "codegen/codegen.h"
+#include "schedule/schedule.h"
 
-enum { CACHE_BYTES = 64 << 10, LEAST_SHARERS = 8, STRIP = 64 };
+enum { CACHE_BYTES = 64 << 10, LEAST_SHARERS = 8, STRIP = 64, LINE_BYTES = 64, LEAST_RUN = 4096 };
 
 static bool is_closed_by(const UOp *store, const UOp *range) {
     for (int i = 2; i < store->n_src; i++) if (store->src[i] == range) return true;
@@ -32,10 +37,26 @@ static bool holds_sum(const RangeSets *sets, const UOp *own) {
     return false;
 }
 
+// Whether some load of each step lies where data says, and the store's last loop walks through it row by row, one behind
+// the other.
+static bool is_run_somewhere(const RangeSets *sets, const UOp *store, const UOp *step) {
+    UOp *last = store->src[store->n_src - 1];
+    for (size_t k = 0; k < sets->order.len; k++) {
+        UOp *u = sets->order.at[k];
+        int64_t row, jump;
+        if (u->op != OP_LOAD || u->n_src > 1) continue;
+        if (!range_sets_depends(sets, u, step) || !range_sets_depends(sets, u, last)) continue;
+        UOp *index = u->src[0]->src[1];
+        if (index_step(index, (UOp *)step, &jump) || !index_step(index, last, &row)) continue;
+        row *= dtype_bytes(uop_buffer_of(u->src[0])->dtype);
+        if (row >= LINE_BYTES && row * range_size(last) >= LEAST_RUN) return true;
+    }
+    return false;
+}
+
 // The order of a sum in one chain is that of its loop. Its end must be known before the loops of the store begin, and nothing
 // that the store reads may be what it writes.
-static bool goes_outward(Arena *arena, const UOp *store) {
-    const UOp *sum = store->src[1];
+static bool goes_outward(Arena *arena, const UOp *store, const UOp *sum) {
     if (sum->op != OP_FOLD || sum->arg[0] != MONOID_SUM || sum->arg[1] != 1 || sum->dtype != DT_F32 || sum->n_src != 2 || store->n_src < 3) return false;
     RangeSets sets = range_sets(arena, store->src[1]);
     const UOp *step = sum->src[1];
@@ -46,7 +67,18 @@ static bool goes_outward(Arena *arena, const UOp *store) {
         if (u->op == OP_LOAD && uop_buffer_of(u->src[0]) == uop_buffer_of(store->src[0])) return false;
         if (u->op == OP_RANGE && is_closed_by(store, u) && !range_is_static(u)) return false;
     }
-    return holds_sum(&sets, sum) && is_shared_by_many(&sets, store, step);
+    if (sum != store->src[1]) return is_run_somewhere(&sets, store, step);
+    return holds_sum(&sets, sum) && (is_shared_by_many(&sets, store, step) || is_run_somewhere(&sets, store, step));
+}
+
+// The sum that goes outward: the value, or what others are added to. NULL: there is none.
+static UOp *sum_outward(Arena *arena, const UOp *store, UOp *value) {
+    if (goes_outward(arena, store, value)) return value;
+    for (int i = 0; value->op == OP_ADD && i < 2; i++) {
+        UOp *found = sum_outward(arena, store, value->src[i]);
+        if (found) return found;
+    }
+    return NULL;
 }
 
 // The store with loops of its own and another value.
@@ -72,9 +104,9 @@ static UOp *in_strips(UOp *store) {
 }
 
 // first: the statement before it, which stores zeros.
-static UOp *store_outward(UOp *store, UOp *first) {
+static UOp *store_outward(UOp *store, UOp *sum, UOp *first) {
     Graph *g = store->graph;
-    UOp *sum = store->src[1], *old = sum->src[1], *ranges[34];
+    UOp *old = sum->src[1], *ranges[34];
     UOp *step = uop_range_most(g, old->src[0], range_size(old), RANGE_LOOP);
     UOp *index = uop_index(uop_after(store->src[0]->src[0], &first, 1), store->src[0]->src[1]);
     UOp *term = uop_substitute(sum->src[0], &old, &step, 1), *known = uop_load(index, DT_F32, NULL);
@@ -83,6 +115,15 @@ static UOp *store_outward(UOp *store, UOp *first) {
     ranges[0] = step;
     for (int i = 2; i < store->n_src; i++) ranges[i - 1] = store->src[i];
     return in_strips(uop_store(index, value, ranges, store->n_src - 1));
+}
+
+// The statement behind it: the value, with what is kept in place of the sum.
+static UOp *store_rest(Arena *arena, UOp *store, UOp *sum, UOp *outward) {
+    UOp *plain = uop_load(store->src[0], DT_F32, NULL), *value = uop_substitute(store->src[1], &sum, &plain, 1);
+    UOp *rest = loops_renewed(arena, uop_store_as(store, store->src[0], value, store->src + 2, store->n_src - 2), NULL, NULL);
+    UOp *index = uop_index(uop_after(rest->src[0]->src[0], &outward, 1), rest->src[0]->src[1]);
+    UOp *known = uop_load(rest->src[0], DT_F32, NULL), *kept = uop_load(index, DT_F32, NULL);
+    return uop_store_as(rest, rest->src[0], uop_substitute(rest->src[1], &known, &kept, 1), rest->src + 2, rest->n_src - 2);
 }
 
 UOp *sums_outward(UOp *sink, const Target *target) {
@@ -94,17 +135,24 @@ UOp *sums_outward(UOp *sink, const Target *target) {
     uop_map_init(&before, arena);
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], *v = uop_renewed(u, &done);
-        if (v->op == OP_STORE && goes_outward(arena, v)) {
-            UOp *first = store_anew(v, uop_float(v->graph, DT_F32, 0));
-            v = store_outward(v, first);
-            uop_map_put(&before, v, first);
+        UOp *sum = v->op == OP_STORE && v->n_src > 2 ? sum_outward(arena, v, v->src[1]) : NULL;
+        if (sum) {
+            UOp *first = store_anew(v, uop_float(v->graph, DT_F32, 0)), *outward = store_outward(v, sum, first);
+            uop_map_put(&before, outward, first);
+            if (sum != v->src[1]) {
+                UOp *rest = store_rest(arena, v, sum, outward);
+                uop_map_put(&before, rest, outward);
+                outward = rest;
+            }
+            v = outward;
         }
         uop_map_put(&done, u, v);
     }
     UOp *whole = uop_map_get(&done, sink);
     for (int i = 0; i < whole->n_src; i++) {
-        UOp *first = uop_map_get(&before, whole->src[i]);
+        UOp *second = uop_map_get(&before, whole->src[i]), *first = second ? uop_map_get(&before, second) : NULL;
         if (first) vec_push(arena, &statements, first);
+        if (second) vec_push(arena, &statements, second);
         vec_push(arena, &statements, whole->src[i]);
     }
     return uop_sink(whole->graph, statements.at, (int)statements.len);

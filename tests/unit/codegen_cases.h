@@ -225,6 +225,18 @@ static void gathers(Compare *c) {
     compare_run(c, "rank", tensor_rank(scores), 0);
 }
 
+// What chosen matrices make of a row each, weighted and added up: their rows are walked matrix by matrix.
+static Tensor sum_of_chosen(Tensor x, Tensor w, Tensor id, Tensor a, Tensor share) {   // [r], [n, r, k], [e], [e, 1, k], [e, 1] → [r]
+    Tensor each = tensor_sum(tensor_mul(tensor_gather(w, id), a), -1);
+    return tensor_add(x, tensor_reduce(MONOID_SUM, 1, tensor_mul(each, share), dims(0)));
+}
+
+static void chosen_matrices(Compare *c) {
+    Tensor w = compare_buffer(c, DT_F32, 0, 0, dims(10, 512, 64)), id = compare_buffer(c, DT_I32, 0, 9, dims(5));
+    Tensor a = compare_buffer(c, DT_F32, 0, 0, dims(5, 1, 64)), share = compare_buffer(c, DT_F32, 0, 0, dims(5, 1));
+    compare_run(c, "sum of chosen matrices", sum_of_chosen(compare_buffer(c, DT_F32, 0, 0, dims(512)), w, id, a, share), 1e-5);
+}
+
 static Tensor linear(Tensor x, Tensor w) {   // [m, k], [r, k] → [m, r]
     return tensor_sum(tensor_mul(tensor_reshape(x, dims(tensor_size(x, 0), 1, tensor_size(x, 1))), w), -1);
 }
@@ -296,6 +308,7 @@ static const CodegenCase codegen_cases[] = {
     {"near_elements", near_elements},
     {"tables", tables},
     {"gathers", gathers},
+    {"chosen matrices", chosen_matrices},
     {"blocks", blocks},
     {"many_tiles", many_tiles},
     {"tails", tails},

@@ -368,6 +368,29 @@ static void test_heads_share_keys(void **state) {
     }
 }
 
+// y[r] = x[r] + Σ_e share[e] · Σ_k a[e, k] · W[chosen[e], r, k]: the loop of the five that are chosen goes around that of the rows of one,
+// each stored three times: zero, what is added so far, and all.
+static void test_chosen_are_walked_one_by_one(void **state) {
+    (void)state;
+    enum { CHOSEN = 5, ROWS = 512, COLS = 64 };
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Tensor x = tensor_buffer(g, 0, DT_F32, 0, 0, dims(ROWS)), w = tensor_buffer(g, 1, DT_F32, 0, 0, dims(10, ROWS, COLS));
+    Tensor id = tensor_buffer(g, 3, DT_I32, 0, 9, dims(CHOSEN)), a = tensor_buffer(g, 4, DT_F32, 0, 0, dims(CHOSEN, 1, COLS));
+    UOpList program = program_of(arena, sum_of_chosen(x, w, id, a, tensor_buffer(g, 5, DT_F32, 0, 0, dims(CHOSEN, 1))));
+    int depth = 0, found = -1, stores = 0;
+    for (size_t k = 0; k < program.len; k++) {
+        UOp *u = program.at[k];
+        if (u->op == OP_RANGE && range_size(u) == CHOSEN) found = depth;
+        depth += u->op == OP_RANGE ? 1 : u->op == OP_END ? -1 : 0;
+        bool is_result = u->op == OP_STORE && uop_buffer_of(u->src[0])->op == OP_PARAM;
+        if (is_result) stores |= found < 0 ? 1 : depth > 1 ? 2 : 4;
+    }
+    assert_int_equal(found, 0);
+    assert_int_equal(stores, 7);
+    arena_destroy(arena);
+}
+
 // A gated product that is rounded, on a GPU: gate and up are one statement, and the scale, the rounded values and their sums
 // wait once, for the product, not for one another. On a CPU every value is stored and read.
 static void test_statements_wait_once(void **state) {
@@ -501,6 +524,7 @@ int main(void) {
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
+        cmocka_unit_test(test_chosen_are_walked_one_by_one),
         cmocka_unit_test(test_statements_wait_once),
         cmocka_unit_test(test_kernels_say_how_many_groups),
         cmocka_unit_test(test_dots_are_chains),
