@@ -77,6 +77,8 @@ static bool opencl_open(DeviceState **out, const char *target_name, int threads,
 static void opencl_describe_target(const DeviceState *state, Target *target) {
     gpu_target_fill(target, gpu_target_find(state->has_groups ? GROUP_TARGET : ITEM_TARGET));
     target->local_bytes = state->choice.local_bytes > INT32_MAX ? INT32_MAX : (int)state->choice.local_bytes;
+    // Behind a LAST_TILE, which ends the items of other tiles, PoCL takes the next branches of all items as the first one does.
+    target->tiles.has_tails &= !state->choice.is_cpu;
 }
 
 static const char *opencl_hardware(const DeviceState *state) { return state->choice.name; }

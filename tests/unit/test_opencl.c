@@ -28,6 +28,21 @@ static void on_opencl(void **state) {
 }
 
 // Integers that leave their type wrap, floats that do saturate: what ir/eval says, and C leaves open.
+// A device that is a CPU (PoCL) gets no tails, whatever its target: behind a LAST_TILE it took the branches of all items as the first
+// one's, and gave wrong numbers.
+static void a_cpu_has_no_tails(void **state) {
+    (void)state;
+    DeviceState *d = NULL;
+    Target target = {0};
+    Error err = {0};
+    need_device();
+    assert_true(device->open(&d, "opencl12-groups", 0, &err));
+    device->describe_target(d, &target);
+    assert_int_equal(target.group_threads > 1, 1);
+    if (strstr(device->hardware(d), "cpu") || strstr(device->hardware(d), "pthread")) assert_false(target.tiles.has_tails);
+    device->close(d);
+}
+
 static void numbers_keep_their_meaning(void **state) {
     (void)state;
     need_device();
@@ -167,6 +182,7 @@ int main(void) {
     struct CMUnitTest cases[N_CODEGEN_CASES];
     const struct CMUnitTest own[] = {
         cmocka_unit_test(addresses_reach_parts),
+        cmocka_unit_test(a_cpu_has_no_tails),
         cmocka_unit_test(host_memory_is_used_in_place),
         cmocka_unit_test(binaries_are_kept_and_vouched_for),
         cmocka_unit_test(errors_name_the_cause),
