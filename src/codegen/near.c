@@ -5,6 +5,7 @@
 // Example: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes.
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
+#include "ir/linear.h"
 
 enum { LANES_MAX = PACKED_LANES, PART = 16 };      // PART: inside so many bytes every target shuffles
 
@@ -172,8 +173,6 @@ static bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
     Bounds index = bounds_of(load->src[0]->src[1]);
     return buffer->op == OP_PARAM && index.lo + offset >= 0 && index.hi + offset + width <= buffer->arg[1];
 }
-
-static int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 // Elements of blocks that lie at multiples of 8 bytes from each other: the words of 8 bytes that hold them, four blocks a
 // register, counted from the index without its constant: what other LOADs take from these words, they take from the same

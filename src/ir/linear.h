@@ -29,3 +29,4 @@ UOp *linear_build(Linear *l);
 // gets its bounds.
 bool linear_fits(const Linear *l, Bounds *b);
 int64_t linear_gcd(int64_t a, int64_t b);    // of the magnitudes; gcd(a, 0) = |a|
+static inline int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b < 0); }   // a / b for b > 0, rounded down

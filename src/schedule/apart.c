@@ -4,15 +4,10 @@
 // Invariant: the same operations on the same elements. Where threads of a tile share elements, each has one anyway.
 // Example: y[r] = silu(g[r]) · Σ… → a[r] = silu(g[r]), 8 of them at once; y[r] = a[r] · Σ….
 #include "schedule/schedule.h"
+#include "tensor/tensor.h"
 
 static const double WORTH = 16;   // operations that cost more than storing and loading an element
 enum { ROWS = 8 };                // rows beside each other become lanes themselves (interleave)
-
-static int64_t elements_of(const UOp *buffer) {
-    int64_t n = 1;
-    for (int i = 3; i < buffer->n_arg; i++) n *= buffer->arg[i];
-    return n;
-}
 
 // Whether rows share the largest buffer that the value reads.
 static bool has_rows(const RangeSets *sets, const UOp *store) {
@@ -21,7 +16,7 @@ static bool has_rows(const RangeSets *sets, const UOp *store) {
     for (size_t k = 0; k < sets->order.len; k++) {
         const UOp *u = sets->order.at[k];
         if (u->op != OP_LOAD) continue;
-        int64_t n = elements_of(uop_buffer_of(u->src[0]));
+        int64_t n = tensor_count(uop_buffer_of(u->src[0]));
         if (n > most) largest = u, most = n;
     }
     for (int i = 2; i < store->n_src && largest; i++)

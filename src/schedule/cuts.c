@@ -10,7 +10,9 @@ enum { TILE_WORK = 131072, MOST_TILES = 512, FEW_TILES = 8, MORE_TILES = 8, LINE
 static const double FAR_TEMP = 1 << 20;       // elements of a temporary that is read from memory, whoever reads it
 static const double NEAR_ELEMENTS = 65536;   // of a value that a tile makes and reads: 256 KiB
 static const double NEARLY = 1.25;
-static const double SHARED_BY = 4, SHARED_TILES = 16, SHARED_FILL = 4, SHARED_WORK = 1 << 23, NEAR = 1.5;
+// Tiles whose cells serve at least so many elements: at most so many for each that runs, at least so many, of at most so much work.
+static const double SHARED_BY = 4, SHARED_TILES = 16, SHARED_FILL = 4, SHARED_WORK = 1 << 23;
+static const double NEAR = 1.5;               // how far from what is wanted a more even divisor may lie
 
 // What the target wishes, or what suits threads of a CPU.
 static TileWishes wishes_of(const Fuser *f) {
@@ -98,9 +100,9 @@ static TileWishes shared_wishes(TileWishes w) {
 // steps: of all tiles.
 static int64_t shared_keep(const TileWishes *w, int64_t size, double least, double per_step, double steps) {
     double filled = steps / (SHARED_FILL * w->width), wanted = fmin(SHARED_WORK / per_step, filled);
-    if (wanted < SHARED_BY) wanted = 0;
-    int64_t keep = wanted > least ? even_divisor(size, fmax(wanted / NEAR, least), fmin(wanted * NEAR, filled)) : even_divisor(size, least, least * NEAR);
-    return keep ? keep : wanted > least ? divisor_to(size, wanted) : divisor_from(size, least);
+    bool is_more = wanted >= SHARED_BY && wanted > least;
+    int64_t keep = is_more ? even_divisor(size, fmax(wanted / NEAR, least), fmin(wanted * NEAR, filled)) : even_divisor(size, least, least * NEAR);
+    return keep ? keep : is_more ? divisor_to(size, wanted) : divisor_from(size, least);
 }
 
 // The range with the most elements under it is cut first; of two nearly alike that whose steps lie further apart, so that

@@ -13,9 +13,8 @@
 
 // Of a kernel: little enough that as many groups run side by side as without, beside what threads exchange values in.
 enum { MOST_LOCAL_BYTES = 16 << 10, LOCAL_ALIGNMENT = 16 };
-enum { MAX_LOOPS = 100 };   // linearize keeps sets of them as bits
 
-typedef enum Phase { PHASE_TILE, PHASE_LAST, PHASE_COUNT } Phase;   // in front of a LAST_TILE, behind it
+typedef enum Phase { PHASE_TILE, PHASE_LAST } Phase;   // in front of a LAST_TILE, behind it
 
 // Who touches a temporary.
 typedef struct Usage { size_t kernel; bool is_touched, is_elsewhere, is_stored_elsewhere, is_added_to; } Usage;
@@ -135,13 +134,6 @@ static int by_size(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static int count_loops(Arena *arena, UOp *sink) {
-    UOpList order = uop_toposort(arena, sink);
-    int n = 0;
-    for (size_t i = 0; i < order.len; i++) n += order.at[i]->op == OP_RANGE;
-    return n;
-}
-
 // Those that can be a tile's and fit: many small ones, as each saves one way through memory. Copies have loops of their
 // own.
 static LocalList locals_of(Placer *p, const Kernel *kernel) {
@@ -151,13 +143,13 @@ static LocalList locals_of(Placer *p, const Kernel *kernel) {
     if (n == 0) return out;
     if (n > 1) qsort(all.at, n, sizeof *all.at, by_size);
     int64_t left = p->most;
-    int loops = count_loops(p->arena, kernel_sink(kernel));
+    int loops = loops_count(p->arena, kernel_sink(kernel));
     for (size_t i = 0; i < n && (left -= all.at[i].nbytes) >= 0; i++) {
         const Local *l = &all.at[i];
         int more = 0;
         for (size_t k = 0; k < l->accesses.len && l->is_copied; k++)
             if (!l->accesses.at[k].load) more += kernel->stores.at[l->accesses.at[k].statement]->n_src - 2;
-        if (more && loops + more > MAX_LOOPS) continue;
+        if (more && loops + more > KERNEL_LOOPS) continue;
         loops += more;
         vec_push(p->arena, &out, *l);
     }

@@ -24,6 +24,13 @@ UOp *loop_within(UOp *end, int64_t most, RangeKind kind) {
     return uop_range_most(g, simplify(uop_binary(OP_MAX, least, uop_int(g, DT_I32, 0))), most, kind);
 }
 
+int loops_count(Arena *arena, UOp *root) {
+    UOpList order = uop_toposort(arena, root);
+    int n = 0;
+    for (size_t i = 0; i < order.len; i++) n += order.at[i]->op == OP_RANGE;
+    return n;
+}
+
 bool holds_op(Arena *arena, UOp *root, Op op) {
     UOpList order = uop_toposort(arena, root);
     for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == op) return true;

@@ -121,6 +121,9 @@ int64_t kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, v
 UOp *loops_renewed(Arena *arena, UOp *root, UOp *outer, UOp *at);
 // A new RANGE that ends at data, cut to 0 … most.
 UOp *loop_within(UOp *end, int64_t most, RangeKind kind);
+// How many loops root has; a kernel may have KERNEL_LOOPS, as linearize keeps sets of them as bits.
+enum { KERNEL_LOOPS = 100 };
+int loops_count(Arena *arena, UOp *root);
 // Whether root holds a node of this op.
 bool holds_op(Arena *arena, UOp *root, Op op);
 

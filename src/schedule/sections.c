@@ -5,8 +5,6 @@
 // Example: two products of one vector, 24 and 96 tiles: 120 tiles; the second works in tiles 24 to 119.
 #include "schedule/schedule.h"
 
-enum { MAX_LOOPS = 100 };   // linearize keeps sets of loops as bits
-
 typedef struct Use { int written, read; } Use;   // 1 + the last level in which a buffer was; 0: none
 
 static Use *use_of(Arena *arena, Map *uses, int64_t id) {
@@ -105,7 +103,7 @@ static Kernel joined(Schedule *s, const Kernel *kernels, size_t *members, size_t
 // How many of the members from the first on fit into one kernel.
 static size_t fitting(const int *loops, const size_t *members, size_t n) {
     size_t count = 1;
-    for (int sum = loops[members[0]]; count < n && (sum += loops[members[count]]) <= MAX_LOOPS;) count++;
+    for (int sum = loops[members[0]]; count < n && (sum += loops[members[count]]) <= KERNEL_LOOPS;) count++;
     return count;
 }
 

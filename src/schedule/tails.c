@@ -5,16 +5,9 @@
 // Example: scores of 64 experts, a tile each: the last tile ranks them, too. 20 heads' 16 pages: a head's last page adds them up.
 #include "schedule/schedule.h"
 
-enum { MAX_LOOPS = 100, MAX_TILES = 16 };   // loops: linearize keeps sets of them as bits
+enum { MAX_TILES = 16 };
 static const double WAVES = 5;              // of tiles: each waits until all can see what it stored, about half of what a start costs
 static const double ALONE = 0.5;            // of starting a kernel: what one tile may do while the others of a device have ended
-
-static int count_loops(Arena *arena, UOp *sink) {
-    UOpList order = uop_toposort(arena, sink);
-    int n = 0;
-    for (size_t i = 0; i < order.len; i++) n += order.at[i]->op == OP_RANGE;
-    return n;
-}
 
 // The coordinate of a cell in steps of `stride` and rows of `size`.
 static UOp *coordinate(UOp *cell, int64_t stride, int64_t size) {
@@ -127,9 +120,9 @@ static bool try_tail(Schedule *s, Kernel *first, const Kernel *next) {
     if (holds_op(s->arena, own, OP_ATOMIC_ADD) || holds_op(s->arena, more, OP_ATOMIC_ADD)) return false;
     ArenaMark mark = arena_mark(s->arena);   // no node is made below: the graph may live in the same arena
     // Each statement of next may get loops of its own for its tiles.
-    int loops = count_loops(s->arena, own) + count_loops(s->arena, more) + (int)(next->tiles.len * next->stores.len);
+    int loops = loops_count(s->arena, own) + loops_count(s->arena, more) + (int)(next->tiles.len * next->stores.len);
     arena_release(s->arena, mark);
-    if ((double)kernel_tiles(first) > WAVES * s->wishes.width || loops > MAX_LOOPS || first->tiles.len > MAX_TILES || next->tiles.len > MAX_TILES) return false;
+    if ((double)kernel_tiles(first) > WAVES * s->wishes.width || loops > KERNEL_LOOPS || first->tiles.len > MAX_TILES || next->tiles.len > MAX_TILES) return false;
     UOp *last = last_tile_of(first), *tile = last ? NULL : tile_followed(s->arena, first, next);
     bool is_for_some = last && !uop_is_const(last->src[0]->src[1]);
     if (!tile && (is_for_some || next->work > ALONE * s->wishes.sync_work)) return false;

@@ -62,8 +62,6 @@ static bool same_terms(const Linear *a, const Linear *b) {
 
 // ---------------------------------------------------------------- gaps
 
-static int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
 // What is left of an address in front of the next multiple of `stride`.
 static Linear below(const Linear *l, int64_t stride) {
     Linear low = *l;

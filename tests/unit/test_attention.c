@@ -284,14 +284,8 @@ static void groups_of_a_card(void **state) {
 
 static void groups_of_opencl(void **state) {
     (void)state;
-    Engine *engine;
-    Error problem = {0};
-    if (!engine_open(&engine, "opencl", "opencl12-groups", 1, &problem)) {
-        print_message("skipped: %s\n", problem.text);
-        skip();
-    }
-    engine_close(engine);
-    card = "opencl", card_target = "opencl12-groups";
+    if (!has_groups()) skip();
+    card = "opencl", card_target = GROUPS;
     check_groups();
     card = card_target = NULL;
 }

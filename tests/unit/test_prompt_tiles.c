@@ -9,8 +9,6 @@
 #include "noise_blocks.h"
 #include "runtime/devices.h"
 
-static const char GROUPS[] = "opencl12-groups";   // tiles are groups there on any device
-
 static Weight weight_of(Compare *c, const QuantType *type, int64_t rows, int64_t cols) {
     int64_t blocks = rows * cols / type->block_elements;
     size_t nbytes = (size_t)(blocks * type->block_bytes);
@@ -72,13 +70,7 @@ static void test_card(void **state) {
 
 static void test_opencl(void **state) {
     (void)state;
-    Engine *engine;
-    Error problem = {0};
-    if (!engine_open(&engine, "opencl", GROUPS, 1, &problem)) {
-        print_message("skipped: %s\n", problem.text);
-        skip();
-    }
-    engine_close(engine);
+    if (!has_groups()) skip();
     check_shapes("opencl", GROUPS, shapes, sizeof shapes / sizeof *shapes);
 }
 
