@@ -601,7 +601,10 @@ def test_answers_have_a_time_limit():
         got = []
         threads = [threading.Thread(target=lambda b=b: got.append(s.post(COMPLETIONS, b))) for b in bodies]
         told = []
-        item_body = {"input": "Hi", "max_output_tokens": 1000, "stream": True}
+        # Its answer cannot end early, should it be the first to get the slot.
+        long_text = {"type": "object", "properties": {"a": {"type": "string", "minLength": 3000}}, "required": ["a"]}
+        item_body = {"input": "Hi", "max_output_tokens": 1000, "stream": True,
+                     "text": {"format": {"type": "json_schema", "name": "long", "schema": long_text}}}
         threads.append(threading.Thread(target=lambda: told.append(s.post("/v1/responses", item_body))))
         for thread in threads:
             thread.start()
