@@ -92,6 +92,67 @@ static UOp *own_last(Expander *x, const Laned *v, const Laned *outer, UOp *const
     return own_by_words(x, v, outer, own, n_own, own_count, own_count);
 }
 
+// Whether each register of a vector of bytes is one load.
+static bool fills_registers(const Expander *x, const UOp *bytes) {
+    bool is_moved = bytes->op == OP_SHUFFLE;
+    const UOp *load = is_moved ? bytes->src[0] : bytes;
+    int native = x->target->vector_bytes;
+    if (load->op != OP_LOAD || !load->n_arg || bytes->lanes % native) return false;
+    for (int i = 0, first = 0; i < bytes->lanes; i++) {
+        int64_t at = load->arg[is_moved ? bytes->arg[i] : i];
+        if (i % native == 0) first = i;
+        if (at != load->arg[is_moved ? bytes->arg[first] : first] + i - first) return false;
+    }
+    return true;
+}
+
+// Lanes of a value in another order, from its loads and constants on: what is computed of them has whole registers then.
+static UOp *ordered_from_leaves(Expander *x, UOpMap *done, UOp *u, const int64_t *map, int n) {
+    UOp *known = uop_map_get(done, u), *src[3];
+    OpKind kind = op_info[u->op].kind;
+    bool is_lanewise = kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY || kind == KIND_CONVERT;
+    if (known) return known;
+    if (u->op == OP_SHUFFLE) {
+        int64_t *whole = arena_new(x->arena, (size_t)n * sizeof *whole);
+        UOpMap own;
+        uop_map_init(&own, x->arena);
+        for (int i = 0; i < n; i++) whole[i] = u->arg[map[i]];
+        known = ordered_from_leaves(x, &own, u->src[0], whole, n);
+    } else if (is_lanewise && u->op != OP_DOT4) {
+        for (int i = 0; i < u->n_src; i++) {
+            if (u->src[i]->lanes != u->lanes) return shuffle(u, map, n);
+            src[i] = ordered_from_leaves(x, done, u->src[i], map, n);
+        }
+        known = uop_new(x->graph, u->op, u->dtype, n, src, u->n_src, u->arg, u->n_arg);
+    } else if (u->op == OP_LOOKUP) {
+        src[0] = u->src[0], src[1] = ordered_from_leaves(x, done, u->src[1], map, n);
+        known = uop_new(x->graph, OP_LOOKUP, u->dtype, n, src, 2, NULL, 0);
+    } else known = shuffle(u, map, n);
+    uop_map_put(done, u, known);
+    return known;
+}
+
+// An exact sum of products of bytes whose lanes lie in memory (schedule/interleave.c) so that halves of neighbouring sums stand
+// side by side: dot products of one half, to which those of the other add up. NULL where lanes do not lie so.
+static UOp *dots_by_halves(Expander *x, const Laned *v, const Laned *outer, const Accum *a, UOp *together, int own, int *left) {
+    int half = own / 2, n = lane_count(outer) * half;
+    UOp *first, *second, *sum = identity(x, MONOID_SUM, DT_I32, n / 4);
+    if (own % 8 || half >= x->target->vector_bytes || !dot_operands(x, together, &first, &second) || fills_registers(x, second)) return NULL;
+    UOp *apart = own_by_words(x, v, outer, a->lanes, a->n_lanes, own, half);
+    if (!dot_operands(x, apart, &first, &second) || !fills_registers(x, second)) return NULL;
+    for (int k = 0; k < 2; k++) {
+        int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
+        for (int i = 0; i < n; i++) map[i] = k * n + i;
+        UOpMap done;
+        uop_map_init(&done, x->arena);
+        UOp *src[3] = {sum, ordered_from_leaves(x, &done, first, map, n), ordered_from_leaves(x, &done, second, map, n)};
+        sum = uop_new(x->graph, OP_DOT4, DT_I32, n / 4, src, 3, NULL, 0);
+    }
+    DERIVED("expand", "halves_of_neighbours_share_registers", together, sum);
+    *left = half / 4;
+    return sum;
+}
+
 UOp *combine(Monoid m, UOp *acc, UOp *value) {
     if (m == MONOID_SUM && dtype_is_float(acc->dtype) && value->op == OP_MUL)
         return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], acc}, 3, NULL, 0);
@@ -204,7 +265,8 @@ Laned expand_accum(Expander *x, UOp *u) {
     int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes && !is_unordered ? chain_lanes(own) : 1;
     if (exact && a.monoid == MONOID_SUM && own > 1) {
         int left;
-        UOp *dots = dot_products(x, vector, own, &left);
+        UOp *dots = dots_by_halves(x, value, &outer, &a, vector, own, &left);
+        if (!dots) dots = dot_products(x, vector, own, &left);
         if (dots) vector = dots, own = chains = left;
     }
     if (a.tail && chains < 16 && !(exact && a.monoid == MONOID_SUM)) chains = 16;

@@ -215,8 +215,30 @@ static UOp *words_of_blocks(Splitter *s, UOp *load, const int64_t *offset, int n
     return pick_pair(s, quad[0], quad[1], map, n);
 }
 
+// Numbers of 16 bits from places apart, half of them from two registers that span them. NULL where those do not, or only one
+// number after the other can be taken.
+static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    enum { WORD = 2, WORDS = LANES_MAX / WORD, COUNT = 8, HALF = COUNT / 2 };
+    UOp *picked[2];
+    if (!s->target->has_bit_shuffle || s->target->vector_bytes != LANES_MAX || load->n_src > 1 || n != COUNT) return NULL;
+    if (dtype_bytes(load->dtype) != WORD || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    for (int h = 0; h < 2; h++) {
+        const int64_t *at = offset + h * HALF, first = at[0], second = at[HALF - 1] + WORD - LANES_MAX;
+        int64_t map[WORDS];
+        if (second < first || second > first + LANES_MAX) return NULL;
+        for (int i = 0; i < WORDS; i++) {
+            int64_t place = at[i % HALF], is_second = place + WORD > first + LANES_MAX, from = place - (is_second ? second : first);
+            if (from < 0 || from % WORD || from > LANES_MAX - WORD) return NULL;
+            map[i] = is_second * WORDS + from / WORD;
+        }
+        picked[h] = pick_pair(s, load_at(s, load, load->dtype, WORDS, first), load_at(s, load, load->dtype, WORDS, second), map, WORDS);
+    }
+    return pick_pair(s, picked[0], picked[1], (int64_t[]){0, 1, 2, 3, WORDS, WORDS + 1, WORDS + 2, WORDS + 3}, COUNT);
+}
+
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n) {
     UOp *made = words_of_blocks(s, load, offset, n);
+    if (!made) made = words_apart(s, load, offset, n);
     if (!made) made = few_bytes(s, load, offset, n);
     if (!made) made = scattered_bytes(s, load, offset, n);
     if (!made) made = window_words(s, load, offset, n);

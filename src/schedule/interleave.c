@@ -1,9 +1,14 @@
-// interleave: where many rows are multiplied with the same weights, what they are made of gets a second place, in which 8
-// rows lie side by side, 4 bytes of each.
-// In: kernels. Out: kernels whose products of rows read such twins, and whose writers fill them too, or instead.
+// interleave: what products read gets a second place, in an order that fills registers.
+// Where many rows are multiplied with the same weights, 8 rows lie side by side, 4 bytes of each. Where a register holds more
+// bytes than those of a block's that are read once for several parts of it (16 bytes, whose low and then high halves are 32
+// weights), the same parts of neighbouring blocks lie side by side.
+// In: kernels. Out: kernels whose products read such twins, and whose writers fill them too, or instead.
 // Invariant: a twin holds the same numbers; where a number lies is a one-to-one map of its flat index.
-// Example: 64 rows of 2,048 bytes: element (t, k) at ((t//8·512 + k//4)·8 + t%8)·4 + k%4.
+// Examples: 64 rows of 2,048 bytes: element (t, k) at ((t//8·512 + k//4)·8 + t%8)·4 + k%4.
+// Blocks of 32, of which 16 bytes are read twice, registers of 32: element k of block b at ((b//2·2 + k//16)·2 + b%2)·16 + k%16.
 #include "schedule/interleave.h"
+
+#include <string.h>
 
 #include "base/map.h"
 #include "ir/rewrite.h"
@@ -74,42 +79,47 @@ UOp *interleave_loop(Arena *arena, UOp *store, IsRowLoad is_row, void *context) 
 
 // ---------------------------------------------------------------- twins
 
-// Of which temporary, elements of a row, its second place, and whether the first is read as well.
-typedef struct Twin { int64_t id, row; UOp *buffer; bool is_beside; } Twin;
+// What lies as [… rows, words, elements] lies as [… words, rows, elements]; rows are those of a prompt, or blocks of a row.
+typedef struct Order { int64_t rows, words, elements; } Order;
+
+// Of which temporary, in which order, its second place, and whether the first is read as well.
+typedef struct Twin { int64_t id; Order order; UOp *buffer; bool is_beside; } Twin;
 typedef struct Interleaver { Schedule *s; VEC(Twin) twins; Map copies; } Interleaver;   // (twin, store) → what fills the twin
 
 static int64_t words_of(DType dtype) { return INTERLEAVED_BYTES / dtype_bytes(dtype); }
 
-// A temporary whose rows can stand side by side: the elements of a row. 0 where they cannot.
-static int64_t row_of(const Schedule *s, UOp *load, UOp *loop) {
+// How rows of a temporary along a loop can stand side by side; no rows where they cannot.
+static Order order_of_rows(const Schedule *s, UOp *load, UOp *loop) {
     const UOp *buffer = uop_buffer_of(load->src[0]);
     const Temp *temp = schedule_temp_find((Schedule *)(uintptr_t)s, buffer->arg[0]);
     int64_t row = 0;
     bool is_strided = temp && load->dtype == buffer->dtype && index_step(load->src[0]->src[1], loop, &row);
     bool fits = is_strided && row > 1 && dtype_bytes(temp->dtype) <= INTERLEAVED_BYTES && row % words_of(temp->dtype) == 0 &&
                 temp->count % (row * INTERLEAVED_ROWS) == 0;
-    return fits ? row : 0;
+    return fits ? (Order){INTERLEAVED_ROWS, row / words_of(temp->dtype), words_of(temp->dtype)} : (Order){0};
 }
 
-static bool is_temporary_row(void *context, UOp *load, UOp *loop) { return row_of(context, load, loop) > 0; }
+// Elements of a block stand side by side as they did: as many as half a register of them, not one word.
+static bool is_of_blocks(const Order *o, const UOp *buffer) { return o->elements * dtype_bytes(buffer->dtype) > INTERLEAVED_BYTES; }
 
-static UOp *interleaved(UOp *flat, int64_t row, DType dtype) {
+static bool is_temporary_row(void *context, UOp *load, UOp *loop) { return order_of_rows(context, load, loop).rows > 0; }
+
+static UOp *interleaved(UOp *flat, Order o) {
     Graph *g = flat->graph;
-    int64_t n = words_of(dtype);
-    UOp *t = uop_binary(OP_IDIV, flat, uop_int(g, DT_I32, row)), *k = uop_binary(OP_MOD, flat, uop_int(g, DT_I32, row));
-    UOp *rows = uop_int(g, DT_I32, INTERLEAVED_ROWS), *word = uop_int(g, DT_I32, n);
-    UOp *at = uop_binary(OP_MUL, uop_binary(OP_IDIV, t, rows), uop_int(g, DT_I32, row / n));
+    UOp *row = uop_int(g, DT_I32, o.words * o.elements), *rows = uop_int(g, DT_I32, o.rows), *word = uop_int(g, DT_I32, o.elements);
+    UOp *t = uop_binary(OP_IDIV, flat, row), *k = uop_binary(OP_MOD, flat, row);
+    UOp *at = uop_binary(OP_MUL, uop_binary(OP_IDIV, t, rows), uop_int(g, DT_I32, o.words));
     at = uop_binary(OP_MUL, uop_binary(OP_ADD, at, uop_binary(OP_IDIV, k, word)), rows);
     at = uop_binary(OP_MUL, uop_binary(OP_ADD, at, uop_binary(OP_MOD, t, rows)), word);
     return simplify(uop_binary(OP_ADD, at, uop_binary(OP_MOD, k, word)));
 }
 
-static Twin *twin_of(Interleaver *x, const UOp *buffer, int64_t row) {
+static Twin *twin_of(Interleaver *x, const UOp *buffer, Order order) {
     for (size_t i = 0; i < x->twins.len; i++)
-        if (x->twins.at[i].id == buffer->arg[0] && x->twins.at[i].row == row) return &x->twins.at[i];
+        if (x->twins.at[i].id == buffer->arg[0] && !memcmp(&x->twins.at[i].order, &order, sizeof order)) return &x->twins.at[i];
     int64_t count = schedule_temp_find(x->s, buffer->arg[0])->count;
     UOp *made = schedule_temp(x->s, buffer->dtype, count, buffer->arg[1], buffer->arg[2]);
-    vec_push(x->s->arena, &x->twins, ((Twin){.id = buffer->arg[0], .row = row, .buffer = made}));
+    vec_push(x->s->arena, &x->twins, ((Twin){.id = buffer->arg[0], .order = order, .buffer = made}));
     return &x->twins.at[x->twins.len - 1];
 }
 
@@ -119,23 +129,112 @@ static bool is_summed(const RangeSets *sets, const UOp *store, const UOp *load) 
     return false;
 }
 
-// The loads of a store that can read twins: numbers of its rows that it sums over. rows[i]: the elements of a row of the i-th.
-static UOpList twin_loads(Interleaver *x, UOp *store, int64_t **rows) {
-    Arena *arena = x->s->arena;
-    UOp *loop = interleave_loop(arena, store, is_temporary_row, x->s);
-    UOpList loads = {0};
-    if (!loop) return loads;
-    RangeSets sets = range_sets(arena, store->src[1]);
-    *rows = arena_new(arena, (sets.order.len + 1) * sizeof **rows);
+static UOp *index_at(UOp *index, UOp *loop, int64_t n) {
+    UOp *at = uop_int(loop->graph, DT_I32, n);
+    return uop_substitute(index, &loop, &at, 1);
+}
+
+static bool is_equal(UOp *a, UOp *b) {
+    int64_t apart;
+    return a == b || (uop_is_int_const(simplify(uop_binary(OP_SUB, a, b)), &apart) && apart == 0);
+}
+
+static bool is_looked_up(Arena *arena, UOp *index, const UOp *loop) {
+    UOpList order = uop_toposort_value(arena, index);
+    for (size_t k = 0; k < order.len; k++) {
+        if (order.at[k]->op != OP_LOAD) continue;
+        UOpList free = uop_free_ranges(arena, order.at[k]);
+        for (size_t i = 0; i < free.len; i++) if (free.at[i] == loop) return true;
+    }
+    return false;
+}
+
+// Whether both halves of a loop read the same bytes, in every load that walks along it; where code books are read is data.
+static bool reads_twice(Arena *arena, UOp *weights, UOp *loop) {
+    int64_t half = range_size(loop) / 2, last = half - 1;
+    bool is_any = false;
+    UOpList order = uop_toposort_value(arena, weights);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k], *index = u->op == OP_LOAD ? u->src[0]->src[1] : NULL;
+        if (!index || is_looked_up(arena, index, loop) || is_equal(index_at(index, loop, 0), index_at(index, loop, last))) continue;
+        if (u->n_src > 1 || !is_equal(index_at(index, loop, 0), index_at(index, loop, half))) return false;
+        if (!is_equal(index_at(index, loop, last), index_at(index, loop, last + half))) return false;
+        is_any = true;
+    }
+    return is_any;
+}
+
+// How blocks of a row can stand side by side, where `load` is multiplied with weights whose bytes are read twice along `loop`
+// and fill half a register, or a quarter; no rows where they cannot.
+static Order order_of_blocks(const Schedule *s, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop) {
+    const Temp *temp = schedule_temp_find((Schedule *)(uintptr_t)s, uop_buffer_of(load->src[0])->arg[0]);
+    int64_t step, block = range_size(loop), unit = block / 2, rows = unit ? s->vector_bytes / unit : 0, rest;
+    if (!temp || block % 2 || unit % INTERLEAVED_BYTES || rows < 2) return (Order){0};
+    if (rows * unit != s->vector_bytes || temp->count % (rows * block)) return (Order){0};
+    UOp *index = load->src[0]->src[1];
+    if (!index_step(index, loop, &step) || step != 1 || !reads_twice(s->arena, weights, loop)) return (Order){0};
+    for (size_t k = 0; k < sets->ranges.len; k++) {
+        UOp *blocks = sets->ranges.at[k];
+        bool is_walked = blocks != loop && !is_of_store(store, blocks) && range_is_static(blocks) && range_size(blocks) % rows == 0;
+        if (!is_walked || !range_sets_has(sets, load, k) || !index_step(index, blocks, &step) || step != block) continue;
+        UOp *start = index_at(index_at(index, loop, 0), blocks, 0);
+        if (uop_is_int_const(simplify(uop_binary(OP_MOD, start, uop_int(index->graph, DT_I32, rows * block))), &rest) && rest == 0)
+            return (Order){rows, 2, unit};
+    }
+    return (Order){0};
+}
+
+// A load that reads a twin, and in which order.
+typedef struct TwinLoad { UOp *load; Order order; } TwinLoad;
+typedef struct TwinLoads { TwinLoad *at; size_t len, cap; } TwinLoads;
+
+// Those of a store: numbers of its rows that it sums over.
+static TwinLoads loads_of_rows(Interleaver *x, UOp *store, UOp *loop) {
+    TwinLoads loads = {0};
+    RangeSets sets = range_sets(x->s->arena, store->src[1]);
     for (size_t k = 0; k < sets.order.len; k++) {
         UOp *u = sets.order.at[k];
         if (u->op != OP_LOAD || u->n_src > 1 || !range_sets_depends(&sets, u, loop) || !is_summed(&sets, store, u)) continue;
-        int64_t row = row_of(x->s, u, loop);
-        if (!row) continue;
-        (*rows)[loads.len] = row;
-        vec_push(arena, &loads, u);
+        Order order = order_of_rows(x->s, u, loop);
+        if (order.rows) vec_push(x->s->arena, &loads, ((TwinLoad){u, order}));
     }
     return loads;
+}
+
+// The order of a twin whose blocks are what a load walks along in a loop; no rows where there is none.
+static Order order_known(const Interleaver *x, UOp *load, UOp *loop) {
+    int64_t step;
+    bool is_run = index_step(load->src[0]->src[1], loop, &step) && step == 1;
+    for (size_t t = 0; t < x->twins.len && is_run; t++) {
+        const Twin *twin = &x->twins.at[t];
+        bool is_whole = is_of_blocks(&twin->order, twin->buffer) && range_size(loop) == twin->order.words * twin->order.elements;
+        if (is_whole && twin->id == uop_buffer_of(load->src[0])->arg[0]) return twin->order;
+    }
+    return (Order){0};
+}
+
+// Those of a store: bytes that it multiplies with halves of others, and those of such a block that it only adds up.
+static TwinLoads loads_of_blocks(Interleaver *x, UOp *store) {
+    TwinLoads loads = {0};
+    RangeSets sets = range_sets(x->s->arena, store->src[1]);
+    for (size_t k = 0; k < sets.order.len && x->s->vector_bytes; k++) {
+        UOp *sum = sets.order.at[k], *value = sum->n_src ? sum->src[0] : NULL;
+        if (!is_exact_sum(sum) || sum->n_src != 2 || !range_is_static(sum->src[1])) continue;
+        UOp *term = load_of(value);
+        Order order = term ? order_known(x, term, sum->src[1]) : (Order){0};
+        if (order.rows) vec_push(x->s->arena, &loads, ((TwinLoad){term, order}));
+        for (int side = 0; side < 2 && value->op == OP_MUL; side++) {
+            UOp *load = load_of(value->src[side]);
+            order = load ? order_of_blocks(x->s, &sets, store, load, value->src[1 - side], sum->src[1]) : (Order){0};
+            if (order.rows) vec_push(x->s->arena, &loads, ((TwinLoad){load, order}));
+        }
+    }
+    return loads;
+}
+
+static TwinLoads twin_loads(Interleaver *x, UOp *store) {
+    UOp *loop = interleave_loop(x->s->arena, store, is_temporary_row, x->s);
+    return loop ? loads_of_rows(x, store, loop) : loads_of_blocks(x, store);
 }
 
 // Which temporaries get twins, and which of them keep their first place: where a load stays, and outputs.
@@ -144,14 +243,18 @@ static void find_twins(Interleaver *x, const KernelList *kernels) {
     VEC(int64_t) read = {0};
     for (size_t i = 0; i < kernels->len; i++)
         for (size_t m = 0; m < kernels->at[i].stores.len; m++) {
-            int64_t *rows = NULL;
+            TwinLoads loads = twin_loads(x, kernels->at[i].stores.at[m]);
+            for (size_t k = 0; k < loads.len; k++) twin_of(x, uop_buffer_of(loads.at[k].load->src[0]), loads.at[k].order);
+        }
+    for (size_t i = 0; i < kernels->len && x->twins.len; i++)
+        for (size_t m = 0; m < kernels->at[i].stores.len; m++) {
             UOp *store = kernels->at[i].stores.at[m];
-            UOpList loads = twin_loads(x, store, &rows), order = uop_toposort_value(arena, store);
-            for (size_t k = 0; k < loads.len; k++) twin_of(x, uop_buffer_of(loads.at[k]->src[0]), rows[k]);
+            TwinLoads loads = twin_loads(x, store);
+            UOpList order = uop_toposort_value(arena, store);
             for (size_t k = 0; k < order.len; k++) {
                 UOp *u = order.at[k];
                 bool is_switched = u->op != OP_LOAD;
-                for (size_t l = 0; l < loads.len && !is_switched; l++) is_switched = loads.at[l] == u;
+                for (size_t l = 0; l < loads.len && !is_switched; l++) is_switched = loads.at[l].load == u;
                 if (!is_switched) vec_push(arena, &read, uop_buffer_of(u->src[0])->arg[0]);
             }
         }
@@ -173,9 +276,9 @@ static UOp *copy_of(const Interleaver *x, const Twin *twin, const UOp *store) {
 }
 
 // What a load reads at the twin, behind the copies of what it waited for.
-static UOp *read_twin(Interleaver *x, UOp *load, int64_t row) {
+static UOp *read_twin(Interleaver *x, UOp *load, Order order) {
     UOp *memory = load->src[0]->src[0], *deps[64];
-    const Twin *twin = twin_of(x, uop_buffer_of(load->src[0]), row);
+    const Twin *twin = twin_of(x, uop_buffer_of(load->src[0]), order);
     int n = 0;
     for (; memory->op == OP_AFTER; memory = memory->src[0])
         for (int i = 1; i < memory->n_src; i++) {
@@ -183,16 +286,36 @@ static UOp *read_twin(Interleaver *x, UOp *load, int64_t row) {
             deps[n++] = copy_of(x, twin, memory->src[i]);
         }
     UOp *at = n ? uop_after(twin->buffer, deps, n) : twin->buffer;
-    return uop_load(uop_index(at, interleaved(load->src[0]->src[1], row, (DType)load->dtype)), (DType)load->dtype, NULL);
+    return uop_load(uop_index(at, interleaved(load->src[0]->src[1], order)), (DType)load->dtype, NULL);
 }
 
 static UOp *read_twins(Interleaver *x, UOp *store) {
-    int64_t *rows = NULL;
-    UOpList loads = twin_loads(x, store, &rows);
-    UOp **to = arena_new(x->s->arena, (loads.len + 1) * sizeof *to);
-    for (size_t k = 0; k < loads.len; k++) to[k] = read_twin(x, loads.at[k], rows[k]);
+    TwinLoads loads = twin_loads(x, store);
+    UOp **from = arena_new(x->s->arena, (loads.len + 1) * sizeof *from), **to = arena_new(x->s->arena, (loads.len + 1) * sizeof *to);
+    for (size_t k = 0; k < loads.len; k++) from[k] = loads.at[k].load, to[k] = read_twin(x, from[k], loads.at[k].order);
     if (!loads.len) return store;
-    return uop_store_as(store, store->src[0], uop_substitute(store->src[1], loads.at, to, (int)loads.len), store->src + 2, store->n_src - 2);
+    return uop_store_as(store, store->src[0], uop_substitute(store->src[1], from, to, (int)loads.len), store->src + 2, store->n_src - 2);
+}
+
+// A store whose loop over elements of blocks is cut where their order is, so that what stays side by side has a loop of its own.
+static UOp *cut_at_order(UOp *store, const Twin *twin) {
+    int64_t step, unit = twin->order.elements;
+    for (int i = 2; i < store->n_src && is_of_blocks(&twin->order, twin->buffer); i++) {
+        UOp *loop = store->src[i], *ranges[32];
+        bool fits = range_is_static(loop) && range_kind(loop) == RANGE_LOOP && range_size(loop) % unit == 0 && range_size(loop) > unit;
+        if (!fits || !index_step(store->src[0]->src[1], loop, &step) || step != 1) continue;
+        UOp *outer = uop_range_const(store->graph, range_size(loop) / unit, RANGE_LOOP), *inner = uop_range_const(store->graph, unit, RANGE_LOOP);
+        UOp *to = uop_binary(OP_ADD, uop_binary(OP_MUL, outer, uop_int(store->graph, DT_I32, unit)), inner);
+        int n = 0;
+        for (int k = 2; k < store->n_src; k++) {
+            CHECK(n < 30);
+            if (k != i) ranges[n++] = store->src[k];
+            else ranges[n++] = outer, ranges[n++] = inner;
+        }
+        UOp *index = uop_substitute(store->src[0], &loop, &to, 1), *value = uop_substitute(store->src[1], &loop, &to, 1);
+        return uop_store_as(store, index, value, ranges, n);
+    }
+    return store;
 }
 
 // The store at a twin instead, or what it wrote copied to it: in loops of its own, tile by tile.
@@ -200,9 +323,10 @@ static UOp *at_twin(Arena *arena, UOp *store, const Twin *twin) {
     DType dtype = (DType)twin->buffer->dtype;
     UOp *zero = uop_int(store->graph, dtype, 0), *own = store;
     if (twin->is_beside) own = loops_renewed(arena, uop_store(store->src[0], zero, store->src + 2, store->n_src - 2), NULL, NULL);
+    own = cut_at_order(own, twin);
     UOp *flat = own->src[0]->src[1], *value = own->src[1];
     if (twin->is_beside) value = uop_load(uop_index(uop_after(store->src[0]->src[0], &store, 1), flat), dtype, NULL);
-    return uop_store(uop_index(twin->buffer, interleaved(flat, twin->row, dtype)), value, own->src + 2, own->n_src - 2);
+    return uop_store(uop_index(twin->buffer, interleaved(flat, twin->order)), value, own->src + 2, own->n_src - 2);
 }
 
 // A kernel whose stores read twins and fill those of what they wrote.

@@ -32,6 +32,7 @@ typedef struct Schedule {
     int64_t *output_ids;         // buffer id of each output of the graph
     TileWishes wishes;           // of the target; zeros: a CPU's
     int local_bytes;             // memory of a tile that is a group of threads; 0: tiles are none, or have none
+    int vector_bytes;            // of a register whose lanes multiply bytes; 0: there is none
     bool unsigned_dots;          // the target's dot products want one factor of bytes without sign
     SumForm sums;                // where tiles may share them
     bool shares_all;             // such sums wherever it can be done, not only where it may pay

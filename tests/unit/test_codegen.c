@@ -187,6 +187,7 @@ static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
     UOpList program;
     assert_true(schedule_build(&schedule, arena, &y, 1, &err));
     schedule.wishes = target->tiles;
+    schedule.vector_bytes = target->vector_bytes;
     schedule.unsigned_dots = target->dot == DOT_U8I8;
     assert_true(schedule_kernels(&schedule, &kernels, &err));
     assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
@@ -248,6 +249,31 @@ static void test_signed_weights_move(void **state) {
             assert_true(count_of(&program, OP_DOT4, DT_I32) > 0);
             if ((count_of(&program, OP_MAX, DT_I8) == 0) != is_moved) compare_fail("%s: signs %s", t->name, is_moved ? "move" : "stay");
             arena_destroy(arena);
+        }
+}
+
+// Of the dot products of a product of one row with blocks of a type, those that add to another one.
+static int chained_dots(const QuantType *t, const char *target, int *all) {
+    Arena *arena = arena_create();
+    UOpList program = product_program(arena, t, target);
+    int n = 0;
+    *all = count_of(&program, OP_DOT4, DT_I32);
+    for (size_t k = 0; k < program.len; k++) n += program.at[k]->op == OP_DOT4 && program.at[k]->src[0]->op == OP_DOT4;
+    arena_destroy(arena);
+    return n;
+}
+
+// Blocks whose bytes are read for two halves of their weights: those of neighbours fill registers together, one half is added to the
+// other, and no vector is put together from parts but those of weights. Blocks that fill a register by themselves stay as they are.
+static void test_halves_share_registers(void **state) {
+    (void)state;
+    static const struct { uint32_t type; bool is_halved; } types[] = {{2, true}, {3, true}, {20, true}, {39, true}, {23, true}, {8, false}, {14, false}};
+    static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "avx512vnni", "avxvnni"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
+            int all, chained = chained_dots(quant_find(types[i].type), targets[k], &all);
+            if (!all || chained != (types[i].is_halved ? all / 2 : 0))
+                compare_fail("%s, %s: %d of %d dot products add to another", quant_find(types[i].type)->name, targets[k], chained, all);
         }
 }
 
@@ -520,7 +546,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
