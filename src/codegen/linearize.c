@@ -2,6 +2,8 @@
 // In: a kernel after vectorize. Out: a list of nodes: RANGE opens a loop, END(range) closes it; SPECIAL is the tile.
 // Invariant: a node stands in the innermost loop that it depends on, or in a guard around its use, and after everything
 // that it depends on.
+#include <string.h>
+
 #include "base/error.h"
 #include "base/vec.h"
 #include "codegen/codegen.h"
@@ -66,6 +68,8 @@ typedef struct Lines {
     UOpList out;
     UOpMap mask;        // node → the loops it depends on (Mask *)
     UOpMap bit;         // RANGE → 1 + bit
+    UOpMap has_nest;    // nodes that need a loop to have run
+    UOpList loads;
     UOpMap reg_mask;    // DEFINE_REG → loops around the nest that accumulates into it (Mask *)
     UOpMap done;
     UOpList marked;     // what was done, in order
@@ -119,7 +123,12 @@ static void find_masks(Lines *l, UOpList order) {
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k];
         Mask mask = 0;
-        for (int i = 0; i < u->n_src; i++) mask |= mask_of(l, u->src[i]);
+        bool has_nest = is_nest(u);
+        for (int i = 0; i < u->n_src; i++) {
+            mask |= mask_of(l, u->src[i]);
+            has_nest |= uop_map_get(&l->has_nest, u->src[i]) != NULL;
+        }
+        if (has_nest) uop_map_put(&l->has_nest, u, (void *)1);
         if (u->op == OP_RANGE) mask |= range_bit(l, u);
         if (u->op == OP_SPECIAL) mask |= (Mask)1 << TILE_BIT;
         if (is_nest(u)) {
@@ -142,54 +151,93 @@ static void emit(Lines *l, UOp *u);
 
 // Large memory that an innermost loop walks through: the bytes of one step, from lo to hi behind a common base.
 typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
-enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40, JUMP_BYTES = 2048,
-       LEAST_STEP = 16 };   // bytes: what walks through a line in smaller steps, hardware sees
+// How far behind an address to ask, 0: nowhere; into the nearest cache, and into the one behind it.
+// gap: bytes behind those of the loop that others of the loop around it read, from `gap_base` on.
+typedef struct Ahead { int64_t near, far; UOp *gap_base; int64_t gap_lo, gap_hi; } Ahead;
+enum { LARGE_BYTES = 1 << 17, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 2048, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40,
+       LEAST_STEP = 16,   // bytes: what walks through a line in smaller steps, hardware sees
+       BUSY = 8 };        // bytes of vectors computed for each that is read
 
-static void find_streams(Lines *l, UOp *u, Mask loop, Stream *streams, int *n, UOpMap *seen, bool *has_nest) {
-    if (uop_map_get(seen, u)) return;
-    uop_map_put(seen, u, (void *)1);
-    if (is_nest(u) && (mask_of(l, u) & loop)) *has_nest = true;
+// index = base + constant, however many constants were added.
+static UOp *base_of_index(UOp *index, int64_t *constant) {
+    int64_t more;
+    for (*constant = 0; index->op == OP_ADD && uop_is_int_const(index->src[1], &more); index = index->src[0]) *constant += more;
+    return index;
+}
+
+// What a nest reads, and how many bytes of vectors it computes in a step.
+typedef struct Streams { Stream at[MAX_STREAMS]; int n; int64_t computed; bool has_nest; UOpMap seen; } Streams;
+
+static void find_streams(Lines *l, UOp *u, Mask loop, Streams *all) {
+    if (uop_map_get(&all->seen, u)) return;
+    uop_map_put(&all->seen, u, (void *)1);
+    if (is_nest(u) && (mask_of(l, u) & loop)) all->has_nest = true;
     if (!(mask_of(l, u) & loop)) return;
+    if (u->lanes > 1 && u->op != OP_LOAD && u->op != OP_BITCAST) all->computed += u->lanes * dtype_bytes(u->dtype);
     if (u->op == OP_LOAD && u->src[0]->src[0]->op == OP_PARAM && u->src[0]->src[0]->arg[1] >= LARGE_BYTES) {
-        UOp *base = u->src[0]->src[1], *buffer = u->src[0]->src[0];
-        int64_t at = 0, more, held = dtype_bytes(buffer->dtype);
-        while (base->op == OP_ADD && uop_is_int_const(base->src[1], &more)) at += more, base = base->src[0];
+        UOp *buffer = u->src[0]->src[0];
+        int64_t at, held = dtype_bytes(buffer->dtype);
+        UOp *base = base_of_index(u->src[0]->src[1], &at);
         int64_t lo = at * held, hi = lo + (int64_t)u->lanes * dtype_bytes(u->dtype);
-        int k = 0;
-        while (k < *n && (streams[k].buffer != buffer || streams[k].base != base)) k++;
-        if (k == *n && *n < MAX_STREAMS) streams[(*n)++] = (Stream){buffer, base, lo, hi};
-        else if (k < *n) {
-            if (lo < streams[k].lo) streams[k].lo = lo;
-            if (hi > streams[k].hi) streams[k].hi = hi;
+        Stream *s = all->at, *end = s + all->n;
+        while (s < end && (s->buffer != buffer || s->base != base)) s++;
+        if (s == end && all->n < MAX_STREAMS) all->at[all->n++] = (Stream){buffer, base, lo, hi};
+        else if (s < end) {
+            if (lo < s->lo) s->lo = lo;
+            if (hi > s->hi) s->hi = hi;
         }
     }
-    for (int i = 0; i < u->n_src; i++) find_streams(l, u->src[i], loop, streams, n, seen, has_nest);
+    for (int i = 0; i < u->n_src; i++) find_streams(l, u->src[i], loop, all);
 }
 
-// How often the loops around walk through the same memory again: those that its address does not depend on, behind the first
-// that it does.
-static double walks_of(Lines *l, UOp *const *loops, int n, UOp *base) {
+// Whether the loops around walk through the same memory again and again: those that its address does not depend on, behind the
+// first that it does.
+static bool is_walked_often(Lines *l, UOp *base) {
     double walks = 1;
-    for (int i = 0; i < n; i++)
-        if (!(mask_of(l, base) & range_bit(l, loops[i]))) walks *= range_is_static(loops[i]) ? (double)range_size(loops[i]) : 1;
-    return walks;
+    for (size_t i = 0; i < l->around.len; i++) {
+        UOp *loop = l->around.at[i];
+        if (!(mask_of(l, base) & range_bit(l, loop))) walks *= range_is_static(loop) ? (double)range_size(loop) : 1;
+    }
+    return walks >= MANY_WALKS;
 }
 
-// How far behind an address to ask: AHEAD_BYTES where steps lie side by side. Where the loops leave gaps, such as from a head's
-// part of a key to that of the next key, as many steps of the loop that jumps as read JUMP_BYTES: more would fall out of a near
-// cache again, since what lies a power of two apart has few places there.
-static int64_t distance_of(Lines *l, const Stream *s) {
+// Whether anything reads between [lo, hi) behind a base.
+static bool is_read(const Lines *l, const UOp *buffer, const UOp *base, int64_t lo, int64_t hi) {
+    for (size_t k = 0; k < l->loads.len; k++) {
+        UOp *u = l->loads.at[k];
+        int64_t at;
+        if (u->src[0]->src[0] != buffer || base_of_index(u->src[0]->src[1], &at) != base) continue;
+        if (at * dtype_bytes(buffer->dtype) >= lo && at * dtype_bytes(buffer->dtype) < hi) return true;
+    }
+    return false;
+}
+
+// Where steps lie side by side and wait for memory, nowhere: hardware sees such a loop's next lines by itself, and each request
+// takes the place of one of its own. A step that computes for long (is_busy) leaves memory idle, and hardware far behind:
+// FAR_BYTES, into the cache behind the nearest, which has room for that much, and from there NEAR_BYTES. Where the loops leave
+// gaps, such as from a head's part of a key to that of the next key, as many steps of the loop that jumps as read JUMP_BYTES: more
+// would fall out of a near cache again, since what lies a power of two apart has few places there. A gap that is read beside the
+// loop, as the last blocks of a row are, is none.
+static Ahead ahead_of(Lines *l, const Stream *s, bool is_busy) {
     int64_t held = dtype_bytes(s->buffer->dtype), dense = s->hi - s->lo;
-    for (size_t i = l->around.len; i-- > 0 && dense < AHEAD_BYTES;) {
+    Ahead a = {.near = is_busy ? NEAR_BYTES : 0, .far = is_busy ? FAR_BYTES : 0};
+    UOp *start = s->base, *zero = uop_int(l->graph, DT_I32, 0);
+    for (size_t i = l->around.len; i-- > 0 && dense < FAR_BYTES;) {
         UOp *loop = l->around.at[i];
         int64_t step;
         if (!(mask_of(l, s->base) & range_bit(l, loop))) continue;
         if (!index_step(s->base, loop, &step) || step <= 0) break;
         step *= held;
-        if (step > dense + LINE_BYTES) return step * (dense > LINE_BYTES ? (JUMP_BYTES + dense - 1) / dense : JUMP_BYTES / LINE_BYTES);
+        if (step > dense + LINE_BYTES) {
+            bool is_filled = !a.gap_base && uop_map_get(&l->done, start) && is_read(l, s->buffer, start, s->lo + dense, s->lo + step);
+            if (!is_filled) return (Ahead){.near = step * (dense > LINE_BYTES ? (JUMP_BYTES + dense - 1) / dense : JUMP_BYTES / LINE_BYTES)};
+            a.gap_base = start, a.gap_lo = s->lo + dense, a.gap_hi = s->lo + step;
+            dense = step;
+        }
         dense += step * (range_size(loop) - 1);
+        start = simplify(uop_substitute(start, &loop, &zero, 1));
     }
-    return AHEAD_BYTES;
+    return a;
 }
 
 static bool has_small_steps(Lines *l, const Stream *s) {
@@ -197,26 +245,38 @@ static bool has_small_steps(Lines *l, const Stream *s) {
     return index_step(s->base, l->around.at[l->around.len - 1], &step) && step > 0 && step * dtype_bytes(s->buffer->dtype) < LEAST_STEP;
 }
 
-// One request a cache line, some distance ahead: what hardware does not see in steps of odd sizes.
-static void emit_prefetch(Lines *l, UOp *nest, UOp *range) {
-    Stream streams[MAX_STREAMS];
-    int n = 0;
-    bool has_nest = false;
-    UOpMap seen;
-    uop_map_init(&seen, l->arena);
-    for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), streams, &n, &seen, &has_nest);
-    if (has_nest) return;
-    for (int k = 0; k < n; k++) {
-        if (walks_of(l, l->around.at, (int)l->around.len, streams[k].base) >= MANY_WALKS) continue;   // it comes from caches
-        if (has_small_steps(l, &streams[k])) continue;
-        if (streams[k].hi - streams[k].lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
-        int64_t held = dtype_bytes(streams[k].buffer->dtype), ahead = distance_of(l, &streams[k]);
-        for (int64_t at = streams[k].lo; at < streams[k].hi; at += LINE_BYTES) {
-            UOp *offset = uop_int(l->graph, streams[k].base->dtype, (at + ahead) / held);
-            UOp *index = uop_index(streams[k].buffer, uop_new(l->graph, OP_ADD, streams[k].base->dtype, 1, (UOp *[]){streams[k].base, offset}, 2, NULL, 0));
-            UOp *request = uop_new(l->graph, OP_PREFETCH, DT_VOID, 1, &index, 1, NULL, 0);
-            emit(l, streams[k].base);
-            push(l, request);
+// Requests for [lo, hi) behind a base, one a cache line, some distance ahead, put into the lines at a place.
+static void ask(Lines *l, size_t place, UOp *buffer, UOp *base, int64_t lo, int64_t hi, int64_t ahead, bool is_far) {
+    for (int64_t at = lo; at < hi && ahead; at += LINE_BYTES) {
+        UOp *offset = uop_int(l->graph, base->dtype, (at + ahead) / dtype_bytes(buffer->dtype));
+        UOp *index = uop_index(buffer, uop_new(l->graph, OP_ADD, base->dtype, 1, (UOp *[]){base, offset}, 2, NULL, 0));
+        UOp *request = uop_new(l->graph, OP_PREFETCH, DT_VOID, 1, &index, 1, (int64_t[]){is_far}, 1);
+        push(l, request);
+        memmove(l->out.at + place + 1, l->out.at + place, (l->out.len - 1 - place) * sizeof *l->out.at);
+        l->out.at[place++] = request;
+    }
+}
+
+// Requests for what hardware does not see in steps of odd sizes. opened: where the loop's line is.
+static void emit_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
+    Streams all = {0};
+    int64_t nbytes = 0;
+    uop_map_init(&all.seen, l->arena);
+    for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), &all);
+    if (all.has_nest) return;
+    for (int k = 0; k < all.n; k++) if (!is_walked_often(l, all.at[k].base)) nbytes += all.at[k].hi - all.at[k].lo;
+    for (int k = 0; k < all.n; k++) {
+        const Stream *s = &all.at[k];
+        if (is_walked_often(l, s->base)) continue;   // it comes from caches
+        if (has_small_steps(l, s)) continue;
+        if (s->hi - s->lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
+        Ahead a = ahead_of(l, s, all.computed > BUSY * nbytes && s->hi - s->lo >= LINE_BYTES);
+        if (!a.near) continue;
+        emit(l, s->base);
+        for (int is_far = 0; is_far < 2; is_far++) {
+            int64_t ahead = is_far ? a.far : a.near;
+            ask(l, l->out.len, s->buffer, s->base, s->lo, s->hi, ahead, is_far);
+            if (a.gap_base) ask(l, opened, s->buffer, a.gap_base, a.gap_lo, a.gap_hi, ahead, is_far);
         }
     }
 }
@@ -259,7 +319,7 @@ static bool writes_memory(UOp *nest) {
 static void emit_nest(Lines *l, UOp *u) {
     int n_stores = (int)u->arg[0];
     Mask before = l->open, closed = 0;
-    size_t start = l->marked.len, guarded = SIZE_MAX;   // guarded: the first that stands in a guard
+    size_t start = l->marked.len, guarded = SIZE_MAX, opened = 0;   // guarded: the first that stands in a guard
     for (int i = n_stores; i < u->n_src; i++) {
         UOp *range = u->src[i];
         UOpMap seen;
@@ -268,6 +328,7 @@ static void emit_nest(Lines *l, UOp *u) {
         for (int k = 0; k < n_stores; k++) emit_invariants(l, u->src[k], range, &seen, may_read);
         for (int k = i; k < u->n_src; k++) emit_invariants(l, u->src[k]->src[0], range, &seen, may_read);   // no value need hold a loop
         emit(l, range->src[0]);
+        opened = l->out.len;
         push(l, range);
         mark_done(l, range);
         if ((is_guard(range) || !may_read) && guarded == SIZE_MAX) guarded = l->marked.len;
@@ -275,7 +336,7 @@ static void emit_nest(Lines *l, UOp *u) {
         vec_push(l->arena, &l->around, range);
         closed |= range_bit(l, range);
     }
-    emit_prefetch(l, u, u->src[u->n_src - 1]);
+    emit_prefetch(l, u, u->src[u->n_src - 1], opened);
     for (int k = 0; k < n_stores; k++) emit(l, u->src[k]);
     for (int i = u->n_src; i-- > n_stores;) push(l, uop_new(l->graph, OP_END, DT_VOID, 1, &u->src[i], 1, NULL, 0));
     l->open = before;
@@ -292,6 +353,9 @@ static void emit(Lines *l, UOp *u) {
     CHECK(u->op != OP_RANGE);   // loops are opened by their nest only
     mark_done(l, u);
     if (is_nest(u)) { emit_nest(l, u); return; }
+    // What a loop or a chain made so far comes first: what joins it, such as the last blocks of a row, lies behind in memory.
+    for (int i = 0; i < u->n_src; i++) if (uop_map_get(&l->has_nest, u->src[i])) emit(l, u->src[i]);
+    if (u->op == OP_MULADD) emit(l, u->src[2]);
     for (int i = 0; i < u->n_src; i++) emit(l, u->src[i]);
     if (u->op == OP_SPECIAL) l->open |= (Mask)1 << TILE_BIT;
     if (u->op != OP_SINK) push(l, u);
@@ -302,6 +366,7 @@ UOpList linearize(Arena *arena, UOp *sink) {
     uop_map_init(&l.mask, arena);
     uop_map_init(&l.bit, arena);
     uop_map_init(&l.reg_mask, arena);
+    uop_map_init(&l.has_nest, arena);
     uop_map_init(&l.done, arena);
     UOpList order = uop_toposort(arena, sink);
     find_masks(&l, order);
@@ -310,6 +375,7 @@ UOpList linearize(Arena *arena, UOp *sink) {
     for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL && (!tile || order.at[k]->arg[0] == 0)) tile = order.at[k];
     for (size_t k = 0; k < order.len; k++) {   // memory first: declarations
         UOp *u = order.at[k];
+        if (u->op == OP_LOAD) vec_push(arena, &l.loads, u);
         if (u->op == OP_PARAM || u->op == OP_DEFINE_LOCAL) emit(&l, u);
     }
     if (tile) {

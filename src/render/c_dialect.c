@@ -429,7 +429,7 @@ const Dialect c_dialect = {
     .store = "*($type_u *)$at = $0;\n",
     .atomic_add = "{ f32 *cell = (f32 *)$at, seen = *cell, now; do now = seen + $0; while (!__atomic_compare_exchange(cell, &seen, &now, 0, 0, 0)); }\n",
     .store_lanes = "*($type_u *)$at = $0;\n",
-    .prefetch = "__builtin_prefetch((const void *)$at);\n",
+    .prefetch = {"__builtin_prefetch((const void *)$at);\n", "__builtin_prefetch((const void *)$at, 0, 2);\n"},
     .literal_open = "($type){",
     .literal_close = "}",
     .zero = "0",

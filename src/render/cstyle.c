@@ -67,9 +67,9 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         return;
     case OP_STORE: case OP_ATOMIC_ADD: indent(r); builder_cstring(&r->out, store_text(r, u)); return;
     case OP_PREFETCH:
-        if (!r->dialect->prefetch) return;
+        if (!r->dialect->prefetch[u->arg[0]]) return;
         indent(r);
-        builder_cstring(&r->out, template_filled(r->arena, r->dialect->prefetch, "at", address_text(r, u->src[0], true)));
+        builder_cstring(&r->out, template_filled(r->arena, r->dialect->prefetch[u->arg[0]], "at", address_text(r, u->src[0], true)));
         return;
     case OP_VCAT: if (uop_map_get(only_shuffled, u)) return; break;
     default: break;

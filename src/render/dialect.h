@@ -40,7 +40,7 @@ typedef struct Dialect {
     const char *store, *store_lanes;         // the same and the value $0
     const char *atomic_add;                  // a line: the f32 at $at grows by $0, whoever else adds to it; NULL: targets have none
     const char *load_units, *store_units;    // $type $unit $count $row $at $0
-    const char *prefetch;                    // a line: $at; NULL: nothing is asked for
+    const char *prefetch[2];                 // a line, into the nearest cache and the one behind it: $at; NULL: nothing is asked for
     // ---- values. $type: of the result
     const char *literal_open, *literal_close;   // around the lanes of a vector
     const char *zero;                        // compared with a vector of $type

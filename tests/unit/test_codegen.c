@@ -160,8 +160,8 @@ static int64_t asked_ahead(Arena *arena, Tensor y, DType type) {
     return least;
 }
 
-// Memory is asked for where the loops will be: 4 KiB on where steps lie side by side, and where they jump, from one head's 128
-// bytes of a key to those of the next key, 16 keys on. What goes on by 4 bytes is left to hardware.
+// Memory is asked for where loops jump, from one head's 128 bytes of a key to those of the next key, 16 keys on. What goes on side by
+// side, and waits for memory, is left to hardware.
 static void test_asks_where_loops_will_be(void **state) {
     (void)state;
     enum { KEYS = 4096, HEADS = 8, D = 64, WIDE = 16 };
@@ -169,7 +169,7 @@ static void test_asks_where_loops_will_be(void **state) {
     Graph *g = graph_create(arena);
     Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(D)), dense = tensor_buffer(g, 1, DT_F16, 0, 0, dims(KEYS, D));
     Tensor keys = tensor_reshape(tensor_slice(tensor_buffer(g, 2, DT_F16, 0, 0, dims(KEYS, HEADS, D)), 1, 3, 4), dims(KEYS, D));
-    assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(dense, DT_F32), q), -1), DT_F16), 4096);
+    assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(dense, DT_F32), q), -1), DT_F16), 0);
     assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(keys, DT_F32), q), -1), DT_F16), 3 * D * 2 + 16 * HEADS * D * 2);
     Tensor share = tensor_buffer(g, 3, DT_F32, 0, 0, dims(KEYS, 1)), values = tensor_buffer(g, 4, DT_F16, 0, 0, dims(KEYS, HEADS, WIDE));
     values = tensor_reshape(tensor_slice(values, 1, 0, 1), dims(KEYS, WIDE));
@@ -195,15 +195,17 @@ static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
 }
 
 // That of a product of one row with weights of a type.
-static UOpList product_program(Arena *arena, const QuantType *t, const char *target_name) {
+static UOpList product_of_blocks(Arena *arena, const QuantType *t, int64_t blocks, const char *target_name) {
     Error err = {0};
     Target target;
     Graph *g = graph_create(arena);
     Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
-    Weight w = {.type = t, .buffer = 1, .count = 1, .rows = 64, .cols = t->block_elements * 32};
+    Weight w = {.type = t, .buffer = 1, .count = 1, .rows = 4096, .cols = t->block_elements * blocks};
     assert_true(cpu_target_find(&target, target_name, &err));
     return last_program_of(arena, layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, w.cols))), &w), &target);
 }
+
+static UOpList product_program(Arena *arena, const QuantType *t, const char *target) { return product_of_blocks(arena, t, 32, target); }
 
 static int count_of(const UOpList *program, Op op, DType dtype) {
     int n = 0;
@@ -250,6 +252,34 @@ static void test_signed_weights_move(void **state) {
             if ((count_of(&program, OP_MAX, DT_I8) == 0) != is_moved) compare_fail("%s: signs %s", t->name, is_moved ? "move" : "stay");
             arena_destroy(arena);
         }
+}
+
+// Lines of weights that a product of one row asks for, into the nearest cache or the one behind it; each once for all bytes of a row,
+// those too that stand behind its last whole step.
+static int lines_asked(uint32_t type, int64_t blocks, bool is_far) {
+    Arena *arena = arena_create();
+    UOpList program = product_of_blocks(arena, quant_find(type), blocks, "avx512vlvbmi");
+    int n = 0, row = 0, loops = 0;
+    int64_t steps = 1;
+    for (size_t k = 0; k < program.len; k++) {
+        UOp *u = program.at[k];
+        if (u->op == OP_PREFETCH && u->arg[0] == is_far) n += loops == 1 ? 1 : (int)steps, row++;
+        if (u->op == OP_RANGE && range_kind(u) == RANGE_REDUCE) steps = range_size(u), loops = 2;
+        else if (u->op == OP_RANGE) loops = 1;
+        else if (u->op == OP_END && loops == 2) loops = 1;
+    }
+    arena_destroy(arena);
+    return row ? n : 0;
+}
+
+// What computes for long asks for memory far ahead, whole rows of it; what waits for memory leaves it to hardware.
+static void test_asks_far_ahead_where_it_computes(void **state) {
+    (void)state;
+    for (int is_far = 0; is_far < 2; is_far++) {
+        assert_int_equal(lines_asked(2, 64, is_far), 20);          // Q4_0: 1,152 bytes in 4 steps of 288
+        assert_int_equal(lines_asked(2, 44, is_far), 14);          // 2 steps of 288, 216 behind them
+        assert_int_equal(lines_asked(8, 64, is_far), 0);           // Q8_0
+    }
 }
 
 // Of the dot products of a product of one row with blocks of a type, those that add to another one.
@@ -546,7 +576,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
