@@ -16,7 +16,7 @@ UOp *expand(UOp *sink, const Target *target);           // expand.c: lanes becom
 UOp *vectorize(UOp *sink, const Target *target);        // vectorize.c: vectors in native pieces, loads joined
 UOp *lower_tiles(UOp *sink, const Target *target);      // linearize.c: tile ranges from the tile index
 UOp *saturate(UOp *sink, const Target *target);        // saturate.c: addresses in their cheapest form
-UOpList linearize(Arena *arena, UOp *sink);             // linearize.c: program order, invariants outside loops
+UOpList linearize(Arena *arena, UOp *sink, const Target *target);   // linearize.c: program order, invariants outside loops
 
 // Whether a loop ends where its thread's share does (threads.c).
 bool ends_at_thread(const UOp *range);

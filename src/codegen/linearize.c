@@ -65,6 +65,7 @@ typedef unsigned __int128 Mask;   // a set of loops
 typedef struct Lines {
     Arena *arena;
     Graph *graph;
+    const Target *target;
     UOpList out;
     UOpMap mask;        // node → the loops it depends on (Mask *)
     UOpMap bit;         // RANGE → 1 + bit
@@ -154,7 +155,7 @@ typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
 // How far behind an address to ask, 0: nowhere; into the nearest cache, and into the one behind it.
 // gap: bytes behind those of the loop that others of the loop around it read, from `gap_base` on.
 typedef struct Ahead { int64_t near, far; UOp *gap_base; int64_t gap_lo, gap_hi; } Ahead;
-enum { LARGE_BYTES = 1 << 17, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 2048, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40,
+enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 2048, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40,
        LEAST_STEP = 16,   // bytes: what walks through a line in smaller steps, hardware sees
        BUSY = 8 };        // bytes of vectors computed for each that is read
 
@@ -212,15 +213,15 @@ static bool is_read(const Lines *l, const UOp *buffer, const UOp *base, int64_t 
     return false;
 }
 
-// Where steps lie side by side and wait for memory, nowhere: hardware sees such a loop's next lines by itself, and each request
-// takes the place of one of its own. A step that computes for long (is_busy) leaves memory idle, and hardware far behind:
-// FAR_BYTES, into the cache behind the nearest, which has room for that much, and from there NEAR_BYTES. Where the loops leave
-// gaps, such as from a head's part of a key to that of the next key, as many steps of the loop that jumps as read JUMP_BYTES: more
-// would fall out of a near cache again, since what lies a power of two apart has few places there. A gap that is read beside the
-// loop, as the last blocks of a row are, is none.
+// Where steps lie side by side, AHEAD_BYTES into the nearest cache; nowhere, if steps wait for memory and the target reads ahead by
+// itself: each request takes the place of one of its own. A step that computes for long (is_busy) leaves memory idle, and hardware
+// far behind: FAR_BYTES, into the cache behind the nearest, which has room for that much, and from there NEAR_BYTES. Where the
+// loops leave gaps, such as from a head's part of a key to that of the next key, as many steps of the loop that jumps as read
+// JUMP_BYTES: more would fall out of a near cache again, since what lies a power of two apart has few places there. A gap that is
+// read beside the loop, as the last blocks of a row are, is none.
 static Ahead ahead_of(Lines *l, const Stream *s, bool is_busy) {
     int64_t held = dtype_bytes(s->buffer->dtype), dense = s->hi - s->lo;
-    Ahead a = {.near = is_busy ? NEAR_BYTES : 0, .far = is_busy ? FAR_BYTES : 0};
+    Ahead a = {.near = is_busy ? NEAR_BYTES : l->target->reads_ahead ? 0 : AHEAD_BYTES, .far = is_busy ? FAR_BYTES : 0};
     UOp *start = s->base, *zero = uop_int(l->graph, DT_I32, 0);
     for (size_t i = l->around.len; i-- > 0 && dense < FAR_BYTES;) {
         UOp *loop = l->around.at[i];
@@ -361,8 +362,8 @@ static void emit(Lines *l, UOp *u) {
     if (u->op != OP_SINK) push(l, u);
 }
 
-UOpList linearize(Arena *arena, UOp *sink) {
-    Lines l = {.arena = arena, .graph = sink->graph};
+UOpList linearize(Arena *arena, UOp *sink, const Target *target) {
+    Lines l = {.arena = arena, .graph = sink->graph, .target = target};
     uop_map_init(&l.mask, arena);
     uop_map_init(&l.bit, arena);
     uop_map_init(&l.reg_mask, arena);

@@ -35,7 +35,7 @@ bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Er
             return fail(err, LATHE_UNSUPPORTED, "after %s: %s", passes[i].name, wrong.text);
         sink = next;
     }
-    *program = linearize(arena, sink);
+    *program = linearize(arena, sink, target);
     if (checks && !verify_program(program, &wrong)) return fail(err, LATHE_UNSUPPORTED, "after linearize: %s", wrong.text);
     return true;
 }

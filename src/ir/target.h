@@ -33,6 +33,7 @@ typedef struct Target {
     bool has_byte_shuffle;     // table look-up of 16 bytes by a vector of indices (pshufb)
     bool has_bit_shuffle;      // BITS, and any bytes of a register by a vector of indices (vpmultishiftqb, vpermb)
     bool has_round;            // floor and round of vectors (SSE4.1)
+    bool reads_ahead;          // memory that a loop walks through comes sooner without requests than with them
     bool has_atomic_add;       // tiles may add to one f32 in memory, in any order
     bool unaligned_loads;      // any load at any byte address
     int max_load_bytes;        // widest single load

@@ -160,8 +160,8 @@ static int64_t asked_ahead(Arena *arena, Tensor y, DType type) {
     return least;
 }
 
-// Memory is asked for where loops jump, from one head's 128 bytes of a key to those of the next key, 16 keys on. What goes on side by
-// side, and waits for memory, is left to hardware.
+// Memory is asked for where the loops will be: 4 KiB on where steps lie side by side, and where they jump, from one head's 128
+// bytes of a key to those of the next key, 16 keys on. What goes on by 4 bytes is left to hardware.
 static void test_asks_where_loops_will_be(void **state) {
     (void)state;
     enum { KEYS = 4096, HEADS = 8, D = 64, WIDE = 16 };
@@ -169,7 +169,7 @@ static void test_asks_where_loops_will_be(void **state) {
     Graph *g = graph_create(arena);
     Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(D)), dense = tensor_buffer(g, 1, DT_F16, 0, 0, dims(KEYS, D));
     Tensor keys = tensor_reshape(tensor_slice(tensor_buffer(g, 2, DT_F16, 0, 0, dims(KEYS, HEADS, D)), 1, 3, 4), dims(KEYS, D));
-    assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(dense, DT_F32), q), -1), DT_F16), 0);
+    assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(dense, DT_F32), q), -1), DT_F16), 4096);
     assert_int_equal(asked_ahead(arena, tensor_sum(tensor_mul(tensor_cast(keys, DT_F32), q), -1), DT_F16), 3 * D * 2 + 16 * HEADS * D * 2);
     Tensor share = tensor_buffer(g, 3, DT_F32, 0, 0, dims(KEYS, 1)), values = tensor_buffer(g, 4, DT_F16, 0, 0, dims(KEYS, HEADS, WIDE));
     values = tensor_reshape(tensor_slice(values, 1, 0, 1), dims(KEYS, WIDE));
@@ -256,9 +256,9 @@ static void test_signed_weights_move(void **state) {
 
 // Lines of weights that a product of one row asks for, into the nearest cache or the one behind it; each once for all bytes of a row,
 // those too that stand behind its last whole step.
-static int lines_asked(uint32_t type, int64_t blocks, bool is_far) {
+static int lines_asked(uint32_t type, int64_t blocks, const char *target, bool is_far) {
     Arena *arena = arena_create();
-    UOpList program = product_of_blocks(arena, quant_find(type), blocks, "avx512vlvbmi");
+    UOpList program = product_of_blocks(arena, quant_find(type), blocks, target);
     int n = 0, row = 0, loops = 0;
     int64_t steps = 1;
     for (size_t k = 0; k < program.len; k++) {
@@ -272,13 +272,17 @@ static int lines_asked(uint32_t type, int64_t blocks, bool is_far) {
     return row ? n : 0;
 }
 
-// What computes for long asks for memory far ahead, whole rows of it; what waits for memory leaves it to hardware.
+// What computes for long asks for memory far ahead, whole rows of it; what waits for memory asks near, or leaves it to hardware.
 static void test_asks_far_ahead_where_it_computes(void **state) {
     (void)state;
-    for (int is_far = 0; is_far < 2; is_far++) {
-        assert_int_equal(lines_asked(2, 64, is_far), 20);          // Q4_0: 1,152 bytes in 4 steps of 288
-        assert_int_equal(lines_asked(2, 44, is_far), 14);          // 2 steps of 288, 216 behind them
-        assert_int_equal(lines_asked(8, 64, is_far), 0);           // Q8_0
+    static const char *const targets[] = {"avx512vlvbmi", "zen4"};
+    for (int k = 0; k < 2; k++) {
+        for (int is_far = 0; is_far < 2; is_far++) {
+            assert_int_equal(lines_asked(2, 64, targets[k], is_far), 20);          // Q4_0: 1,152 bytes in 4 steps of 288
+            assert_int_equal(lines_asked(2, 44, targets[k], is_far), 14);          // 2 steps of 288, 216 behind them
+        }
+        assert_int_equal(lines_asked(8, 64, targets[k], false), k ? 0 : 36);       // Q8_0: 2,176 bytes in 4 steps of 544
+        assert_int_equal(lines_asked(8, 64, targets[k], true), 0);
     }
 }
 
@@ -298,7 +302,7 @@ static int chained_dots(const QuantType *t, const char *target, int *all) {
 static void test_halves_share_registers(void **state) {
     (void)state;
     static const struct { uint32_t type; bool is_halved; } types[] = {{2, true}, {3, true}, {20, true}, {39, true}, {23, true}, {8, false}, {14, false}};
-    static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "avx512vnni", "avxvnni"};
+    static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "avx512vnni", "avxvnni", "zen4"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
             int all, chained = chained_dots(quant_find(types[i].type), targets[k], &all);

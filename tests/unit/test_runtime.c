@@ -231,6 +231,7 @@ static void features_agree_with_the_kernel(void **state) {
         {" avx512vbmi ", CPU_AVX512VBMI},
         {" avx512_vnni ", CPU_AVX512VNNI},
         {" avx_vnni ", CPU_AVXVNNI},
+        {" clzero ", CPU_CLZERO},
     };
     Text text;
     Error err;
