@@ -702,11 +702,11 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
         const u8 v92 = (u8)v91;
         r17 = 0x0p+0f;
         for (i32 n10 = 0; n10 < 32; n10++) {
-            const f32 v93 = r17;
-            const i32 v94 = (i32)(n10 >> 4);
-            const i32 v95 = (v76+v94);
-            const i32 v96 = (v95+196608);
-            const u8 v97 = load<u8, 1>(((const device u8 *)p1 + (i64)(v95) * 1 + 196608));
+            const i32 v93 = (i32)(n10 >> 4);
+            const i32 v94 = (v76+v93);
+            const f32 v95 = r17;
+            const i32 v96 = (v94+196608);
+            const u8 v97 = load<u8, 1>(((const device u8 *)p1 + (i64)(v94) * 1 + 196608));
             const i8 v98 = (i8)v97;
             const i32 v99 = (i32)v98;
             const f32 v100 = (f32)v99;
@@ -726,7 +726,7 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
             const f32 v114 = (f32)v113;
             const f32 v115 = (v114+-0x1p+5f);
             const f32 v116 = (v101*v115);
-            const f32 v117 = metal::fma(v116, v116, v93);
+            const f32 v117 = metal::fma(v116, v116, v95);
             r17 = v117;
         }
         const f32 v118 = r17;
