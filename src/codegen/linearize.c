@@ -155,9 +155,10 @@ typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
 // How far behind an address to ask, 0: nowhere; into the nearest cache, and into the one behind it.
 // gap: bytes behind those of the loop that others of the loop around it read, from `gap_base` on.
 typedef struct Ahead { int64_t near, far; UOp *gap_base; int64_t gap_lo, gap_hi; } Ahead;
-enum { LARGE_BYTES = 1 << 17, AHEAD_BYTES = 4096, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 2048, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40,
-       LEAST_STEP = 16,   // bytes: what walks through a line in smaller steps, hardware sees
-       BUSY = 8 };        // bytes of vectors computed for each that is read
+enum { LARGE_BYTES = 1 << 17, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, MAX_LINES = 40, MAX_GAP = 1024 };
+enum { AHEAD_BYTES = 4096, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 2048 };
+enum { LEAST_STEP = 16 };   // bytes: what walks through a line in smaller steps, hardware sees
+enum { BUSY = 8 };          // bytes of vectors computed for each that is read
 
 // index = base + constant, however many constants were added.
 static UOp *base_of_index(UOp *index, int64_t *constant) {
@@ -166,13 +167,13 @@ static UOp *base_of_index(UOp *index, int64_t *constant) {
     return index;
 }
 
-// What a nest reads, and how many bytes of vectors it computes in a step.
-typedef struct Streams { Stream at[MAX_STREAMS]; int n; int64_t computed; bool has_nest; UOpMap seen; } Streams;
+// What a nest reads (is_more: and more than these), and how many bytes of vectors it computes in a step.
+typedef struct Streams { Stream at[MAX_STREAMS]; int n; int64_t computed; bool holds_loop, is_more; UOpMap seen; } Streams;
 
 static void find_streams(Lines *l, UOp *u, Mask loop, Streams *all) {
     if (uop_map_get(&all->seen, u)) return;
     uop_map_put(&all->seen, u, (void *)1);
-    if (is_nest(u) && (mask_of(l, u) & loop)) all->has_nest = true;
+    if (is_nest(u) && (mask_of(l, u) & loop)) all->holds_loop = true;
     if (!(mask_of(l, u) & loop)) return;
     if (u->lanes > 1 && u->op != OP_LOAD && u->op != OP_BITCAST) all->computed += u->lanes * dtype_bytes(u->dtype);
     if (u->op == OP_LOAD && u->src[0]->src[0]->op == OP_PARAM && u->src[0]->src[0]->arg[1] >= LARGE_BYTES) {
@@ -183,7 +184,8 @@ static void find_streams(Lines *l, UOp *u, Mask loop, Streams *all) {
         Stream *s = all->at, *end = s + all->n;
         while (s < end && (s->buffer != buffer || s->base != base)) s++;
         if (s == end && all->n < MAX_STREAMS) all->at[all->n++] = (Stream){buffer, base, lo, hi};
-        else if (s < end) {
+        else if (s == end) all->is_more = true;
+        else {
             if (lo < s->lo) s->lo = lo;
             if (hi > s->hi) s->hi = hi;
         }
@@ -191,8 +193,7 @@ static void find_streams(Lines *l, UOp *u, Mask loop, Streams *all) {
     for (int i = 0; i < u->n_src; i++) find_streams(l, u->src[i], loop, all);
 }
 
-// Whether the loops around walk through the same memory again and again: those that its address does not depend on, behind the
-// first that it does.
+// Whether the loops around walk through the same memory again and again: those that its address does not depend on.
 static bool is_walked_often(Lines *l, UOp *base) {
     double walks = 1;
     for (size_t i = 0; i < l->around.len; i++) {
@@ -223,14 +224,14 @@ static Ahead ahead_of(Lines *l, const Stream *s, bool is_busy) {
     int64_t held = dtype_bytes(s->buffer->dtype), dense = s->hi - s->lo;
     Ahead a = {.near = is_busy ? NEAR_BYTES : l->target->reads_ahead ? 0 : AHEAD_BYTES, .far = is_busy ? FAR_BYTES : 0};
     UOp *start = s->base, *zero = uop_int(l->graph, DT_I32, 0);
-    for (size_t i = l->around.len; i-- > 0 && dense < FAR_BYTES;) {
+    for (size_t i = l->around.len; i-- > 0 && dense < (is_busy ? FAR_BYTES : AHEAD_BYTES);) {
         UOp *loop = l->around.at[i];
         int64_t step;
         if (!(mask_of(l, s->base) & range_bit(l, loop))) continue;
         if (!index_step(s->base, loop, &step) || step <= 0) break;
         step *= held;
         if (step > dense + LINE_BYTES) {
-            bool is_filled = !a.gap_base && uop_map_get(&l->done, start) && is_read(l, s->buffer, start, s->lo + dense, s->lo + step);
+            bool is_filled = !a.gap_base && step - dense <= MAX_GAP && uop_map_get(&l->done, start) && is_read(l, s->buffer, start, s->lo + dense, s->lo + step);
             if (!is_filled) return (Ahead){.near = step * (dense > LINE_BYTES ? (JUMP_BYTES + dense - 1) / dense : JUMP_BYTES / LINE_BYTES)};
             a.gap_base = start, a.gap_lo = s->lo + dense, a.gap_hi = s->lo + step;
             dense = step;
@@ -264,20 +265,25 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
     int64_t nbytes = 0;
     uop_map_init(&all.seen, l->arena);
     for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), &all);
-    if (all.has_nest) return;
+    if (all.holds_loop) return;
     for (int k = 0; k < all.n; k++) if (!is_walked_often(l, all.at[k].base)) nbytes += all.at[k].hi - all.at[k].lo;
-    for (int k = 0; k < all.n; k++) {
+    Ahead ahead[MAX_STREAMS] = {{0}};
+    for (int k = 0; k < all.n; k++) {   // all before the first is asked for: what that emits stands in the loop
         const Stream *s = &all.at[k];
         if (is_walked_often(l, s->base)) continue;   // it comes from caches
         if (has_small_steps(l, s)) continue;
         if (s->hi - s->lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
-        Ahead a = ahead_of(l, s, all.computed > BUSY * nbytes && s->hi - s->lo >= LINE_BYTES);
-        if (!a.near) continue;
+        ahead[k] = ahead_of(l, s, all.computed > BUSY * nbytes && !all.is_more && s->hi - s->lo >= LINE_BYTES);
+    }
+    for (int k = 0; k < all.n; k++) {
+        const Stream *s = &all.at[k];
+        const Ahead *a = &ahead[k];
+        if (!a->near) continue;
         emit(l, s->base);
         for (int is_far = 0; is_far < 2; is_far++) {
-            int64_t ahead = is_far ? a.far : a.near;
-            ask(l, l->out.len, s->buffer, s->base, s->lo, s->hi, ahead, is_far);
-            if (a.gap_base) ask(l, opened, s->buffer, a.gap_base, a.gap_lo, a.gap_hi, ahead, is_far);
+            int64_t distance = is_far ? a->far : a->near;
+            ask(l, l->out.len, s->buffer, s->base, s->lo, s->hi, distance, is_far);
+            if (a->gap_base) ask(l, opened, s->buffer, a->gap_base, a->gap_lo, a->gap_hi, distance, is_far);
         }
     }
 }
@@ -354,8 +360,10 @@ static void emit(Lines *l, UOp *u) {
     CHECK(u->op != OP_RANGE);   // loops are opened by their nest only
     mark_done(l, u);
     if (is_nest(u)) { emit_nest(l, u); return; }
-    // What a loop or a chain made so far comes first: what joins it, such as the last blocks of a row, lies behind in memory.
-    for (int i = 0; i < u->n_src; i++) if (uop_map_get(&l->has_nest, u->src[i])) emit(l, u->src[i]);
+    // Of a value's parts, what a loop or a chain made so far comes first: what joins it, such as the last blocks of a row, lies behind
+    // in memory. Statements stay in their order.
+    bool is_value = u->dtype != DT_VOID && u->op != OP_AFTER;
+    for (int i = 0; i < u->n_src && is_value; i++) if (uop_map_get(&l->has_nest, u->src[i])) emit(l, u->src[i]);
     if (u->op == OP_MULADD) emit(l, u->src[2]);
     for (int i = 0; i < u->n_src; i++) emit(l, u->src[i]);
     if (u->op == OP_SPECIAL) l->open |= (Mask)1 << TILE_BIT;

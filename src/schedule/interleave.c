@@ -84,9 +84,10 @@ typedef struct Order { int64_t rows, words, elements; } Order;
 
 // Of which temporary, in which order, its second place, and whether the first is read as well.
 typedef struct Twin { int64_t id; Order order; UOp *buffer; bool is_beside; } Twin;
-typedef struct Interleaver { Schedule *s; VEC(Twin) twins; Map copies; } Interleaver;   // (twin, store) → what fills the twin
+// copies: (twin, store) → what fills the twin. full: temporaries of kernels that have no room for more loops.
+typedef struct Interleaver { Schedule *s; VEC(Twin) twins; Map copies; VEC(int64_t) full; } Interleaver;
 
-static int64_t words_of(DType dtype) { return INTERLEAVED_BYTES / dtype_bytes(dtype); }
+static int64_t elements_of_word(DType dtype) { return INTERLEAVED_BYTES / dtype_bytes(dtype); }
 
 // How rows of a temporary along a loop can stand side by side; no rows where they cannot.
 static Order order_of_rows(const Schedule *s, UOp *load, UOp *loop) {
@@ -94,12 +95,12 @@ static Order order_of_rows(const Schedule *s, UOp *load, UOp *loop) {
     const Temp *temp = schedule_temp_find((Schedule *)(uintptr_t)s, buffer->arg[0]);
     int64_t row = 0;
     bool is_strided = temp && load->dtype == buffer->dtype && index_step(load->src[0]->src[1], loop, &row);
-    bool fits = is_strided && row > 1 && dtype_bytes(temp->dtype) <= INTERLEAVED_BYTES && row % words_of(temp->dtype) == 0 &&
+    bool fits = is_strided && row > 1 && dtype_bytes(temp->dtype) <= INTERLEAVED_BYTES && row % elements_of_word(temp->dtype) == 0 &&
                 temp->count % (row * INTERLEAVED_ROWS) == 0;
-    return fits ? (Order){INTERLEAVED_ROWS, row / words_of(temp->dtype), words_of(temp->dtype)} : (Order){0};
+    return fits ? (Order){INTERLEAVED_ROWS, row / elements_of_word(temp->dtype), elements_of_word(temp->dtype)} : (Order){0};
 }
 
-// Elements of a block stand side by side as they did: as many as half a register of them, not one word.
+// Elements of a block stand side by side as they did: those of half a block, not one word.
 static bool is_of_blocks(const Order *o, const UOp *buffer) { return o->elements * dtype_bytes(buffer->dtype) > INTERLEAVED_BYTES; }
 
 static bool is_temporary_row(void *context, UOp *load, UOp *loop) { return order_of_rows(context, load, loop).rows > 0; }
@@ -165,11 +166,13 @@ static bool reads_twice(Arena *arena, UOp *weights, UOp *loop) {
 }
 
 // How blocks of a row can stand side by side, where `load` is multiplied with weights whose bytes are read twice along `loop`
-// and fill half a register, or a quarter; no rows where they cannot.
-static Order order_of_blocks(const Schedule *s, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop) {
-    const Temp *temp = schedule_temp_find((Schedule *)(uintptr_t)s, uop_buffer_of(load->src[0])->arg[0]);
+// and fill a part of a register; no rows where they cannot.
+static Order order_of_blocks(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop) {
+    Schedule *s = x->s;
+    const Temp *temp = schedule_temp_find(s, uop_buffer_of(load->src[0])->arg[0]);
     int64_t step, block = range_size(loop), unit = block / 2, rows = unit ? s->vector_bytes / unit : 0, rest;
-    if (!temp || block % 2 || unit % INTERLEAVED_BYTES || rows < 2) return (Order){0};
+    if (!temp || block % 2 || unit <= INTERLEAVED_BYTES || unit % INTERLEAVED_BYTES || rows < 2) return (Order){0};
+    for (size_t i = 0; i < x->full.len; i++) if (x->full.at[i] == temp->id) return (Order){0};
     if (rows * unit != s->vector_bytes || temp->count % (rows * block)) return (Order){0};
     UOp *index = load->src[0]->src[1];
     if (!index_step(index, loop, &step) || step != 1 || !reads_twice(s->arena, weights, loop)) return (Order){0};
@@ -225,7 +228,7 @@ static TwinLoads loads_of_blocks(Interleaver *x, UOp *store) {
         if (order.rows) vec_push(x->s->arena, &loads, ((TwinLoad){term, order}));
         for (int side = 0; side < 2 && value->op == OP_MUL; side++) {
             UOp *load = load_of(value->src[side]);
-            order = load ? order_of_blocks(x->s, &sets, store, load, value->src[1 - side], sum->src[1]) : (Order){0};
+            order = load ? order_of_blocks(x, &sets, store, load, value->src[1 - side], sum->src[1]) : (Order){0};
             if (order.rows) vec_push(x->s->arena, &loads, ((TwinLoad){load, order}));
         }
     }
@@ -235,6 +238,17 @@ static TwinLoads loads_of_blocks(Interleaver *x, UOp *store) {
 static TwinLoads twin_loads(Interleaver *x, UOp *store) {
     UOp *loop = interleave_loop(x->s->arena, store, is_temporary_row, x->s);
     return loop ? loads_of_rows(x, store, loop) : loads_of_blocks(x, store);
+}
+
+// Temporaries whose second place would give the kernel that writes them more loops than it may have.
+static void find_full(Interleaver *x, const Kernel *kernel) {
+    int loops = loops_count(x->s->arena, kernel_sink(kernel));
+    for (size_t m = 0; m < kernel->stores.len; m++) {
+        UOp *store = kernel->stores.at[m], *buffer = uop_is_store(store) ? uop_buffer_of(store->src[0]) : NULL;
+        if (!buffer || dtype_bytes(buffer->dtype) != 1) continue;
+        loops += store->n_src - 1;      // a copy's, one of them cut in two
+        if (loops > KERNEL_LOOPS) vec_push(x->s->arena, &x->full, buffer->arg[0]);
+    }
 }
 
 // Which temporaries get twins, and which of them keep their first place: where a load stays, and outputs.
@@ -309,7 +323,7 @@ static UOp *cut_at_order(UOp *store, const Twin *twin) {
         int n = 0;
         for (int k = 2; k < store->n_src; k++) {
             CHECK(n < 30);
-            if (k != i) ranges[n++] = store->src[k];
+            if (k != i) ranges[n++] = uop_substitute(store->src[k], &loop, &to, 1);   // other loops may end at data that depends on it
             else ranges[n++] = outer, ranges[n++] = inner;
         }
         UOp *index = uop_substitute(store->src[0], &loop, &to, 1), *value = uop_substitute(store->src[1], &loop, &to, 1);
@@ -358,6 +372,7 @@ void schedule_interleave(Schedule *s, KernelList *kernels) {
     Interleaver x = {.s = s};
     if (s->wishes.width > 0) return;   // rows become lanes; where threads share tiles they become threads
     map_init(&x.copies, s->arena);
+    for (size_t i = 0; i < kernels->len && s->vector_bytes; i++) find_full(&x, &kernels->at[i]);
     find_twins(&x, kernels);
     for (size_t i = 0; i < kernels->len && x.twins.len; i++) rewrite_kernel(&x, &kernels->at[i]);
 }

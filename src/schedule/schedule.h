@@ -90,7 +90,7 @@ KernelList schedule_tails(Schedule *s, KernelList kernels);
 // local.c: what only the tile reads that stores it lies in memory of its own.
 void schedule_local(Schedule *s, KernelList *kernels);
 
-// interleave.c: rows that are multiplied with the same weights lie side by side.
+// interleave.c: what products read lies in an order that fills registers.
 void schedule_interleave(Schedule *s, KernelList *kernels);
 
 // passes.c: all of these in their order, each checked where that is wanted (ir/verify).

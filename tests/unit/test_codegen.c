@@ -187,7 +187,7 @@ static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
     UOpList program;
     assert_true(schedule_build(&schedule, arena, &y, 1, &err));
     schedule.wishes = target->tiles;
-    schedule.vector_bytes = target->vector_bytes;
+    schedule.vector_bytes = target->dot != DOT_NONE ? target->vector_bytes : 0;
     schedule.unsigned_dots = target->dot == DOT_U8I8;
     assert_true(schedule_kernels(&schedule, &kernels, &err));
     assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
@@ -284,6 +284,28 @@ static void test_asks_far_ahead_where_it_computes(void **state) {
         assert_int_equal(lines_asked(8, 64, targets[k], false), k ? 0 : 36);       // Q8_0: 2,176 bytes in 4 steps of 544
         assert_int_equal(lines_asked(8, 64, targets[k], true), 0);
     }
+}
+
+// A statement without a loop stays before a loop that comes behind it: nothing but their order may keep them apart.
+static void test_statements_keep_their_order(void **state) {
+    (void)state;
+    Error err = {0};
+    Target target;
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    UOp *a = uop_new(g, OP_PARAM, DT_F32, 1, NULL, 0, (int64_t[]){0, 64}, 2), *b = uop_new(g, OP_PARAM, DT_F32, 1, NULL, 0, (int64_t[]){1, 64}, 2);
+    UOp *range = uop_range_const(g, 4, RANGE_LOOP), *first = uop_store(uop_index(a, uop_int(g, DT_I32, 0)), uop_float(g, DT_F32, 1), NULL, 0);
+    UOp *inside = uop_store(uop_index(b, range), uop_float(g, DT_F32, 2), NULL, 0);
+    UOp *loop = uop_new(g, OP_END, DT_VOID, 1, (UOp *[]){inside, range}, 2, (int64_t[]){1}, 1);
+    assert_true(cpu_target_find(&target, "avx2", &err));
+    UOpList lines = linearize(arena, uop_sink(g, (UOp *[]){first, loop}, 2), &target);
+    size_t at_first = 0, at_loop = 0;
+    for (size_t k = 0; k < lines.len; k++) {
+        if (lines.at[k] == first) at_first = k;
+        if (lines.at[k] == range) at_loop = k;
+    }
+    assert_true(at_first > 0 && at_first < at_loop);
+    arena_destroy(arena);
 }
 
 // Of the dot products of a product of one row with blocks of a type, those that add to another one.
@@ -580,7 +602,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),

@@ -107,12 +107,57 @@ static void vectors_of_16_bytes(void **state) {
     check_type(quant_find(14), 4, "sse2");
 }
 
+// The same rounded row read by blocks whose halves stand apart and by others: one reads its second place, the other the first.
+static void both_places_of_a_row(void **state) {
+    (void)state;
+    enum { COLS = 1408, N = 2 };
+    static const uint32_t types[N] = {2, 8};
+    static float alone[N][WEIGHTS], both[WEIGHTS], x[MOST_ROWS * COLS];
+    Compare c = compare_open(NULL, NULL);
+    Error err;
+    uint64_t noise = 5;
+    Product p[N] = {0};
+    uint8_t *bytes[N];
+    for (int64_t k = 0; k < MOST_ROWS * COLS; k++) x[k] = (float)((double)noise_next(&noise) / 2147483648.0 - 1);
+    for (int i = 0; i < N; i++) {
+        const QuantType *t = quant_find(types[i]);
+        int64_t blocks = WEIGHTS * COLS / t->block_elements;
+        p[i] = (Product){.type = t, .cols = COLS, .x = x, .weight = {.type = t, .count = 1, .rows = WEIGHTS, .cols = COLS}};
+        bytes[i] = calloc(1, (size_t)(blocks * t->block_bytes) + 4096);
+        if (!bytes[i]) compare_fail("no memory");
+        noise_blocks_fill(bytes[i], t, blocks, &noise);
+        if (!engine_buffer_wrap(c.engine, bytes[i], (size_t)(blocks * t->block_bytes), &p[i].weight.buffer, &err)) compare_fail("%s", err.text);
+    }
+    if (!engine_buffer_alloc(c.engine, sizeof x, &p[0].input, &err)) compare_fail("%s", err.text);
+    p[1].input = p[0].input;
+    for (int i = 0; i < N; i++) {
+        Step *step = product_step(&c, &p[i], 1);
+        product_run(&c, step, &p[i], 0, 1, alone[i]);
+        step_destroy(step);
+    }
+    Layers layers = {.graph = c.graph, .tables = {compare_book, &c}};
+    Tensor row = tensor_slice(tensor_buffer(c.graph, p[0].input, DT_F32, 0, 0, dims(MOST_ROWS, COLS)), 0, 0, 1);
+    Input in = input_normed(row, tensor_const(c.graph, DT_F32, 1), 1e-5);
+    Tensor y = tensor_add(layers_linear(&layers, in, &p[0].weight), layers_linear(&layers, in, &p[1].weight));
+    Step *step;
+    if (!engine_compile(c.engine, &y, 1, &step, &err)) compare_fail("%s", err.text);
+    product_run(&c, step, &p[0], 0, 1, both);
+    step_destroy(step);
+    for (int k = 0; k < WEIGHTS; k++) {
+        float sum = alone[0][k] + alone[1][k];
+        if (memcmp(&both[k], &sum, sizeof sum)) compare_fail("weight %d: %.9g, apart %.9g", k, (double)both[k], (double)sum);
+    }
+    compare_close(&c);
+    for (int i = 0; i < N; i++) free(bytes[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type),
         cmocka_unit_test(invented_types),
         cmocka_unit_test(few_columns_and_many),
         cmocka_unit_test(vectors_of_16_bytes),
+        cmocka_unit_test(both_places_of_a_row),
     };
     return cmocka_run_group_tests_name("interleave", tests, NULL, NULL);
 }
