@@ -109,8 +109,6 @@ static bool fills_registers(const Expander *x, const UOp *bytes) {
 // Lanes of a value in another order, from its loads and constants on: what is computed of them has whole registers then.
 static UOp *ordered_from_leaves(Expander *x, UOpMap *done, UOp *u, const int64_t *map, int n) {
     UOp *known = uop_map_get(done, u), *src[3];
-    OpKind kind = op_info[u->op].kind;
-    bool is_lanewise = kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY || kind == KIND_CONVERT;
     if (known) return known;
     if (u->op == OP_SHUFFLE) {
         int64_t *whole = arena_new(x->arena, (size_t)n * sizeof *whole);
@@ -118,7 +116,7 @@ static UOp *ordered_from_leaves(Expander *x, UOpMap *done, UOp *u, const int64_t
         uop_map_init(&own, x->arena);
         for (int i = 0; i < n; i++) whole[i] = u->arg[map[i]];
         known = ordered_from_leaves(x, &own, u->src[0], whole, n);
-    } else if (is_lanewise && u->op != OP_DOT4) {
+    } else if (op_is_elementwise((Op)u->op) && u->op != OP_DOT4) {
         for (int i = 0; i < u->n_src; i++) {
             if (u->src[i]->lanes != u->lanes) return shuffle(u, map, n);
             src[i] = ordered_from_leaves(x, done, u->src[i], map, n);

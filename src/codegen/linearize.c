@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "codegen/codegen.h"
+#include "ir/linear.h"
 
 static int by_id(UOp **at, int n) {   // insertion sort: tiles are few
     for (int i = 1; i < n; i++)
@@ -160,13 +161,6 @@ enum { AHEAD_BYTES = 4096, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 20
 enum { LEAST_STEP = 16 };   // bytes: what walks through a line in smaller steps, hardware sees
 enum { BUSY = 8 };          // bytes of vectors computed for each that is read
 
-// index = base + constant, however many constants were added.
-static UOp *base_of_index(UOp *index, int64_t *constant) {
-    int64_t more;
-    for (*constant = 0; index->op == OP_ADD && uop_is_int_const(index->src[1], &more); index = index->src[0]) *constant += more;
-    return index;
-}
-
 // What a nest reads (is_more: and more than these), and how many bytes of vectors it computes in a step.
 typedef struct Streams { Stream at[MAX_STREAMS]; int n; int64_t computed; bool holds_loop, is_more; UOpMap seen; } Streams;
 
@@ -179,7 +173,7 @@ static void find_streams(Lines *l, UOp *u, Mask loop, Streams *all) {
     if (u->op == OP_LOAD && u->src[0]->src[0]->op == OP_PARAM && u->src[0]->src[0]->arg[1] >= LARGE_BYTES) {
         UOp *buffer = u->src[0]->src[0];
         int64_t at, held = dtype_bytes(buffer->dtype);
-        UOp *base = base_of_index(u->src[0]->src[1], &at);
+        UOp *base = index_base(u->src[0]->src[1], &at);
         int64_t lo = at * held, hi = lo + (int64_t)u->lanes * dtype_bytes(u->dtype);
         Stream *s = all->at, *end = s + all->n;
         while (s < end && (s->buffer != buffer || s->base != base)) s++;
@@ -208,7 +202,7 @@ static bool is_read(const Lines *l, const UOp *buffer, const UOp *base, int64_t 
     for (size_t k = 0; k < l->loads.len; k++) {
         UOp *u = l->loads.at[k];
         int64_t at;
-        if (u->src[0]->src[0] != buffer || base_of_index(u->src[0]->src[1], &at) != base) continue;
+        if (u->src[0]->src[0] != buffer || index_base(u->src[0]->src[1], &at) != base) continue;
         if (at * dtype_bytes(buffer->dtype) >= lo && at * dtype_bytes(buffer->dtype) < hi) return true;
     }
     return false;
@@ -266,16 +260,20 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
     uop_map_init(&all.seen, l->arena);
     for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), &all);
     if (all.holds_loop) return;
-    for (int k = 0; k < all.n; k++) if (!is_walked_often(l, all.at[k].base)) nbytes += all.at[k].hi - all.at[k].lo;
+    int n = 0;
+    for (int k = 0; k < all.n; k++) {
+        if (is_walked_often(l, all.at[k].base)) continue;   // it comes from caches
+        nbytes += all.at[k].hi - all.at[k].lo;
+        all.at[n++] = all.at[k];
+    }
     Ahead ahead[MAX_STREAMS] = {{0}};
-    for (int k = 0; k < all.n; k++) {   // all before the first is asked for: what that emits stands in the loop
+    for (int k = 0; k < n; k++) {   // all before the first is asked for: what that emits stands in the loop
         const Stream *s = &all.at[k];
-        if (is_walked_often(l, s->base)) continue;   // it comes from caches
         if (has_small_steps(l, s)) continue;
         if (s->hi - s->lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
         ahead[k] = ahead_of(l, s, all.computed > BUSY * nbytes && !all.is_more && s->hi - s->lo >= LINE_BYTES);
     }
-    for (int k = 0; k < all.n; k++) {
+    for (int k = 0; k < n; k++) {
         const Stream *s = &all.at[k];
         const Ahead *a = &ahead[k];
         if (!a->near) continue;

@@ -48,18 +48,12 @@ static void learn_constant(EGraph *e, ClassId c, UOp *constant) {
     if (class_find(e, same) != class_find(e, c)) egraph_union(e, same, c);
 }
 
-static bool is_elementwise(const UOp *u) {
-    OpKind kind = op_info[u->op].kind;
-    return kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY ||
-           kind == KIND_CONVERT;
-}
-
 // What a node says about its class, from the facts of its source classes.
 static void learn_from_node(EGraph *e, uint32_t node) {
     const ENode *n = &e->nodes.at[node];
     UOp *u = n->uop, *constants[3];
     Bounds s[3], b;
-    bool all_constant = n->n_src > 0, small = is_elementwise(u) && n->n_src > 0 && n->n_src <= 3;
+    bool all_constant = n->n_src > 0, small = op_is_elementwise((Op)u->op) && n->n_src > 0 && n->n_src <= 3;
     ClassId home = class_find(e, n->home);
     for (int i = 0; small && i < n->n_src; i++) {
         const EClass *c = &e->classes.at[class_find(e, n->src[i])];

@@ -29,4 +29,10 @@ UOp *linear_build(Linear *l);
 // gets its bounds.
 bool linear_fits(const Linear *l, Bounds *b);
 int64_t linear_gcd(int64_t a, int64_t b);    // of the magnitudes; gcd(a, 0) = |a|
+// index = base + constant, however many constants were added.
+static inline UOp *index_base(UOp *index, int64_t *constant) {
+    int64_t more;
+    for (*constant = 0; index->op == OP_ADD && uop_is_int_const(index->src[1], &more); index = index->src[0]) *constant += more;
+    return index;
+}
 static inline int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b < 0); }   // a / b for b > 0, rounded down

@@ -278,11 +278,8 @@ static UOp *fold_parts(UOp *u) {
 }
 
 UOp *rewrite_fold(UOp *u) {
-    OpKind kind = op_info[u->op].kind;
     bool parts = u->op == OP_VCAT || u->op == OP_SHUFFLE;
-    bool elementwise =
-        kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY || kind == KIND_CONVERT;
-    if ((!elementwise && !parts) || u->n_src == 0 || u->ndim != 0 || u->lanes > FOLD_LANES)
+    if ((!op_is_elementwise((Op)u->op) && !parts) || u->n_src == 0 || u->ndim != 0 || u->lanes > FOLD_LANES)
         return NULL;
     for (int i = 0; i < u->n_src; i++) if (!is_vector_constant(u->src[i])) return NULL;
     if (parts) return fold_parts(u);

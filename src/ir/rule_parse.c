@@ -235,9 +235,7 @@ static bool op_of_name(const char *name, Op *op) {
 
 // Ops whose arg the result of a row could not know.
 static bool is_buildable(Op op) {
-    OpKind kind = op_info[op].kind;
-    return kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY ||
-           kind == KIND_CONVERT || op == OP_INDEX || op == OP_LOAD || op == OP_STORE || op == OP_ATOMIC_ADD ||
+    return op_is_elementwise(op) || op == OP_INDEX || op == OP_LOAD || op == OP_STORE || op == OP_ATOMIC_ADD ||
            op == OP_AFTER || op == OP_SINK;
 }
 

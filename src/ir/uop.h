@@ -22,6 +22,10 @@ enum { TRAIT_COMM = 1, TRAIT_ASSOC = 2, TRAIT_IDEMPOTENT = 4, TRAIT_INT_ONLY = 8
        TRAIT_COMPARE = 32 };
 typedef struct OpInfo { const char *name; int arity; OpKind kind; int traits; const char *pattern, *c_text; int cost; } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+static inline bool op_is_elementwise(Op op) {
+    OpKind kind = op_info[op].kind;
+    return kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY || kind == KIND_CONVERT;
+}
 
 typedef enum DType {
 #define DTYPE(name, ...) DT_##name,

@@ -45,14 +45,8 @@ bool verify_wanted(void) {
 #endif
 }
 
-static bool is_elementwise(Op op) {
-    OpKind kind = op_info[op].kind;
-    return kind == KIND_UNARY || kind == KIND_BINARY || kind == KIND_TERNARY ||
-           kind == KIND_CONVERT;
-}
-
 static Form form_of(Op op) {
-    if (is_elementwise(op))
+    if (op_is_elementwise(op))
         return (Form){op == OP_DOT4 ? V | P : T | S | V | P, op_info[op].arity, op_info[op].arity, 0, 0, true};
     return forms[op];
 }
@@ -95,7 +89,7 @@ static const char *index_problem(UOp *const *src) {
 // Ops that compute with the value of each source.
 static bool needs_values(Op op) {
     OpKind kind = op_info[op].kind;
-    return is_elementwise(op) || kind == KIND_MOVE || kind == KIND_REDUCE || kind == KIND_VECTOR ||
+    return op_is_elementwise(op) || kind == KIND_MOVE || kind == KIND_REDUCE || kind == KIND_VECTOR ||
            op == OP_FOLD || op == OP_ACCUM || op == OP_CONTIGUOUS || op == OP_ASSIGN;
 }
 

@@ -14,9 +14,9 @@ static const char *space_of(const Renderer *r, UOp *index) {
 
 // Constants are left to the addressing mode: neighbouring loads share one computed base.
 const char *address_text(Renderer *r, UOp *index, bool is_const) {
-    UOp *b = uop_buffer_of(index), *at = index->src[1];
-    int64_t offset = 0, more, held = dtype_bytes(b->dtype);
-    while (at->op == OP_ADD && uop_is_int_const(at->src[1], &more)) offset += more, at = at->src[0];
+    int64_t offset, more;
+    UOp *b = uop_buffer_of(index), *at = index_base(index->src[1], &offset);
+    int64_t held = dtype_bytes(b->dtype);
     bool is_fixed = uop_is_int_const(at, &more);
     const char *base = arena_printf(r->arena, "((%s%s%s *)%s", is_const ? "const " : "", space_of(r, index), element_name(r, DT_U8), value_name(r, b));
     if (is_fixed) return arena_printf(r->arena, "%s + %lld)", base, (long long)((offset + more) * held));

@@ -140,24 +140,20 @@ static bool is_equal(UOp *a, UOp *b) {
     return a == b || (uop_is_int_const(simplify(uop_binary(OP_SUB, a, b)), &apart) && apart == 0);
 }
 
-static bool is_looked_up(Arena *arena, UOp *index, const UOp *loop) {
+static bool is_looked_up(Arena *arena, const RangeSets *sets, UOp *index, UOp *loop) {
     UOpList order = uop_toposort_value(arena, index);
-    for (size_t k = 0; k < order.len; k++) {
-        if (order.at[k]->op != OP_LOAD) continue;
-        UOpList free = uop_free_ranges(arena, order.at[k]);
-        for (size_t i = 0; i < free.len; i++) if (free.at[i] == loop) return true;
-    }
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_LOAD && range_sets_depends(sets, order.at[k], loop)) return true;
     return false;
 }
 
 // Whether both halves of a loop read the same bytes, in every load that walks along it; where code books are read is data.
-static bool reads_twice(Arena *arena, UOp *weights, UOp *loop) {
+static bool reads_twice(Arena *arena, const RangeSets *sets, UOp *weights, UOp *loop) {
     int64_t half = range_size(loop) / 2, last = half - 1;
     bool is_any = false;
     UOpList order = uop_toposort_value(arena, weights);
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], *index = u->op == OP_LOAD ? u->src[0]->src[1] : NULL;
-        if (!index || is_looked_up(arena, index, loop) || is_equal(index_at(index, loop, 0), index_at(index, loop, last))) continue;
+        if (!index || is_looked_up(arena, sets, index, loop) || is_equal(index_at(index, loop, 0), index_at(index, loop, last))) continue;
         if (u->n_src > 1 || !is_equal(index_at(index, loop, 0), index_at(index, loop, half))) return false;
         if (!is_equal(index_at(index, loop, last), index_at(index, loop, last + half))) return false;
         is_any = true;
@@ -175,7 +171,7 @@ static Order order_of_blocks(const Interleaver *x, const RangeSets *sets, const 
     for (size_t i = 0; i < x->full.len; i++) if (x->full.at[i] == temp->id) return (Order){0};
     if (rows * unit != s->vector_bytes || temp->count % (rows * block)) return (Order){0};
     UOp *index = load->src[0]->src[1];
-    if (!index_step(index, loop, &step) || step != 1 || !reads_twice(s->arena, weights, loop)) return (Order){0};
+    if (!index_step(index, loop, &step) || step != 1 || !reads_twice(s->arena, sets, weights, loop)) return (Order){0};
     for (size_t k = 0; k < sets->ranges.len; k++) {
         UOp *blocks = sets->ranges.at[k];
         bool is_walked = blocks != loop && !is_of_store(store, blocks) && range_is_static(blocks) && range_size(blocks) % rows == 0;

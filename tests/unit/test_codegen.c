@@ -259,17 +259,17 @@ static void test_signed_weights_move(void **state) {
 static int lines_asked(uint32_t type, int64_t blocks, const char *target, bool is_far) {
     Arena *arena = arena_create();
     UOpList program = product_of_blocks(arena, quant_find(type), blocks, target);
-    int n = 0, row = 0, loops = 0;
+    int n = 0, loops = 0;
     int64_t steps = 1;
     for (size_t k = 0; k < program.len; k++) {
         UOp *u = program.at[k];
-        if (u->op == OP_PREFETCH && u->arg[0] == is_far) n += loops == 1 ? 1 : (int)steps, row++;
+        if (u->op == OP_PREFETCH && u->arg[0] == is_far) n += loops == 1 ? 1 : (int)steps;
         if (u->op == OP_RANGE && range_kind(u) == RANGE_REDUCE) steps = range_size(u), loops = 2;
         else if (u->op == OP_RANGE) loops = 1;
         else if (u->op == OP_END && loops == 2) loops = 1;
     }
     arena_destroy(arena);
-    return row ? n : 0;
+    return n;
 }
 
 // What computes for long asks for memory far ahead, whole rows of it; what waits for memory asks near, or leaves it to hardware.

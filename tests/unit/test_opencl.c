@@ -27,7 +27,6 @@ static void on_opencl(void **state) {
     codegen_case_run(state, "opencl");
 }
 
-// Integers that leave their type wrap, floats that do saturate: what ir/eval says, and C leaves open.
 // A device that is a CPU (PoCL) gets no tails, whatever its target: behind a LAST_TILE it took the branches of all items as the first
 // one's, and gave wrong numbers.
 static void a_cpu_has_no_tails(void **state) {
@@ -43,6 +42,7 @@ static void a_cpu_has_no_tails(void **state) {
     device->close(d);
 }
 
+// Integers that leave their type wrap, floats that do saturate: what ir/eval says, and C leaves open.
 static void numbers_keep_their_meaning(void **state) {
     (void)state;
     need_device();
