@@ -82,6 +82,12 @@ uint64_t time_us(void) {
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+uint64_t thread_cpu_us(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
+}
+
 // The first whole number behind `label` in a small file of the system, else `missing`.
 static uint64_t system_number(const char *path, const char *label, uint64_t missing) {
     char text[8192];

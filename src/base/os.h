@@ -52,6 +52,7 @@ bool file_stamp(const char *path, FileStamp *out);
 const char *program_find(Arena *arena, const char *name);
 
 uint64_t time_us(void);                                       // monotonic
+uint64_t thread_cpu_us(void);                                 // that the calling thread had a core
 int cpu_count(void);                                          // CPUs this process may use
 size_t memory_available_bytes(void);
 size_t memory_peak_bytes(void);                               // peak resident set of this process

@@ -182,7 +182,7 @@ static bool bind_planes(Weight *w, const GgufTensor *t, Laying *x, Error *err) {
         p.blocks = (const uint8_t *)t->data + first * w->type->block_bytes;
         for (int i = 0; i < p.n_planes; i++) p.field[i] = piece + planes[i].begin * p.n;
         p.jobs = (TileCounter){0};
-        workers_run(x->workers, gather_some, &p);
+        workers_run(x->workers, workers_count(x->workers), gather_some, &p);
         for (int i = 0; i < p.n_planes; i++) {
             int64_t width = planes[i].end - planes[i].begin;
             x->host->write(x->host->context, w->buffer, (size_t)(planes[i].offset + first * width), p.field[i], (size_t)(p.n * width));

@@ -1,12 +1,14 @@
 // cpu_device: C texts, compiled by the system's compiler, run by a pool of workers on host memory.
 // In: a table of stages. Out: every tile has run, and none before the barriers ahead of its stage.
 // Invariant: workers meet at counters of finished tiles, not at each other: one that lost its core
-// is waited for only while it holds tiles. A step that was run before allocates nothing.
+// is waited for only while it holds tiles, and where this goes on, fewer take part (active_workers).
+// A step that was run before allocates nothing.
 // Example: {A: 8 tiles}, {B: 8 tiles, needs_barrier}: B's first tile begins after A's last has ended
 #include <stdlib.h>
 #include <string.h>
 #include "base/os.h"
 #include "base/settings.h"
+#include "runtime/active_workers.h"
 #include "runtime/cpu_target.h"
 #include "runtime/device.h"
 #include "runtime/devices.h"
@@ -17,6 +19,7 @@
 struct DeviceState {
     Target target;
     Workers *workers;
+    ActiveWorkers active;      // of them
     ObjectCache *cache;
     TileCounter *counters;     // [n_counters], one a stage
     int n_counters;
@@ -55,6 +58,7 @@ static bool cpu_set_threads(DeviceState *state, int threads, Error *err) {
         return fail(err, LATHE_NO_MEMORY, "cannot start %d threads; choose fewer with --threads", threads);
     workers_destroy(state->workers);
     state->workers = workers;
+    state->active = active_workers(threads);
     return true;
 }
 
@@ -153,7 +157,6 @@ static void tiles_finish(DeviceState *state, long *finished, long all) {
 }
 
 static void stages_work(void *arg, int worker, int n_workers) {
-    (void)worker;
     const StepRun *run = arg;
     DeviceState *state = run->state;
     long before = 0, finished = 0; // tiles of the stages before this one; own tiles not yet counted
@@ -161,7 +164,7 @@ static void stages_work(void *arg, int worker, int n_workers) {
         const Stage *stage = &run->stages[s];
         if (stage->needs_barrier) {
             tiles_finish(state, &finished, before);
-            workers_wait(state->workers, &state->done.next, before);
+            workers_wait(state->workers, worker, &state->done.next, before);
         }
         for (long first, end; (first = tile_take(&state->counters[s], stage->tiles, 1, PORTIONS * n_workers, &end)) >= 0;) {
             stage->program->kernel(stage->params, first, end);
@@ -188,7 +191,8 @@ static void stages_run(DeviceState *state, const Stage *stages, int n_stages) {
     for (int s = 0; s < n_stages; s++) atomic_init(&state->counters[s].next, 0);
     atomic_init(&state->done.next, 0);
     StepRun run = {state, stages, n_stages};
-    workers_run(state->workers, stages_work, &run);
+    WorkerTimes times = workers_run(state->workers, state->active.now, stages_work, &run);
+    active_workers_note(&state->active, &times, time_us());
 }
 
 static bool cpu_run(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats,

@@ -6,6 +6,7 @@
 // Example: Workers *w = workers_create(4); workers_run(w, step, &arg); workers_destroy(w);
 #pragma once
 #include <stdatomic.h>
+#include <stdint.h>
 
 typedef struct Workers Workers;
 enum { WORKERS_MAX = 1024 };
@@ -15,16 +16,25 @@ Workers *workers_create(int n);
 void workers_destroy(Workers *workers);            // NULL is allowed; no step may be running
 int workers_count(const Workers *workers);
 
-// Runs step(arg, worker, n_workers) once on every worker (the caller is worker 0); waits for all.
-// One call at a time, and none from inside a step.
-void workers_run(Workers *workers, void (*step)(void *arg, int worker, int n_workers), void *arg);
+// Microseconds of one step, all but the first added over its workers.
+typedef struct WorkerTimes {
+    uint64_t wall_us;          // from the call to its end
+    uint64_t busy_us;          // on a core and not waiting for other workers
+    uint64_t waited_us;        // for other workers, on a core or asleep
+    uint64_t off_us;           // ready to run, but others had the core
+} WorkerTimes;
+void worker_times_add(WorkerTimes *sum, const WorkerTimes *more);
 
-// Inside a step: waits until every worker has come here. All workers must call it equally often.
-void workers_barrier(Workers *workers);
+// Runs step(arg, worker, n) once on each of the first n workers (the caller is worker 0) and waits for all; n in 1 … workers_count. The
+// others sleep meanwhile. One call at a time, and none from inside a step.
+WorkerTimes workers_run(Workers *workers, int n, void (*step)(void *arg, int worker, int n_workers), void *arg);
 
-// Inside a step: waits until *counter >= target. Whoever brings a counter to a value that others
+// Inside a step: waits until every worker of the step has come here. All of them must call it equally often.
+void workers_barrier(Workers *workers, int worker);
+
+// Inside a step, by this worker: waits until *counter >= target. Whoever brings a counter to a value that others
 // may wait for calls workers_signal afterwards.
-void workers_wait(Workers *workers, atomic_long *counter, long target);
+void workers_wait(Workers *workers, int worker, atomic_long *counter, long target);
 void workers_signal(Workers *workers);
 
 // Which tile of a stage comes next; zero it between uses. Alone on its cache line: all write to it.

@@ -64,14 +64,48 @@ static void every_worker_runs_once(void **state) {
         Count count = {.workers = workers_create(n)};
         assert_non_null(count.workers);
         assert_int_equal(workers_count(count.workers), n);
-        for (int round = 0; round < 2000; round++) workers_run(count.workers, count_step, &count);
+        for (int round = 0; round < 2000; round++) workers_run(count.workers, n, count_step, &count);
         usleep(5000);   // long enough for all to sleep
-        for (int round = 0; round < 10; round++) workers_run(count.workers, count_step, &count);
+        for (int round = 0; round < 10; round++) workers_run(count.workers, n, count_step, &count);
         for (int w = 0; w < MAX_WORKERS; w++) assert_int_equal(count.runs[w], w < n ? 2010 : 0);
         assert_int_equal(count.n_seen, n);
         workers_destroy(count.workers);
     }
     workers_destroy(NULL);
+}
+
+// Those who take no part in a step sleep through it, and are there for a later one.
+static void only_the_first_workers_of_a_step_run(void **state) {
+    (void)state;
+    Count count = {.workers = workers_create(7)};
+    long want[MAX_WORKERS] = {0};
+    for (int round = 0; round < 3000; round++) {
+        int n = 1 + round * 5 % 7;
+        for (int w = 0; w < n; w++) want[w]++;
+        workers_run(count.workers, n, count_step, &count);
+        assert_int_equal(count.n_seen, n);
+        if (round % 500 == 499) usleep(2000);   // long enough for all to sleep
+    }
+    assert_memory_equal(count.runs, want, sizeof want);
+    workers_destroy(count.workers);
+}
+
+enum { BURN_US = 20000 };
+
+static void burn_step(void *arg, int worker, int n_workers) {
+    (void)arg, (void)n_workers;
+    for (uint64_t begin = thread_cpu_us(); worker == 0 && thread_cpu_us() < begin + BURN_US;) {}
+}
+
+// One works, the other waits for it; or comes late, where others have its core.
+static void times_tell_work_from_waiting(void **state) {
+    (void)state;
+    Workers *workers = workers_create(2);
+    WorkerTimes times = workers_run(workers, 2, burn_step, NULL);
+    workers_destroy(workers);
+    assert_true(times.wall_us >= BURN_US);
+    assert_in_range(times.busy_us, BURN_US - 1, BURN_US + BURN_US / 2);
+    assert_true(times.waited_us + times.off_us >= BURN_US - 1000);
 }
 
 // Phase p writes cell i from a cell that another worker wrote in phase p - 1.
@@ -85,7 +119,7 @@ static void phases_step(void *arg, int worker, int n_workers) {
         for (int i = worker; i < N_CELLS; i += n_workers)
             to[i] = from[(i * 7 + 3) % N_CELLS] * 3 + (unsigned long)p;
         if (p % 50 == 49 && worker == p / 50 % n_workers) usleep(300); // others have to sleep, too
-        workers_barrier(phases->workers);
+        workers_barrier(phases->workers, worker);
     }
 }
 
@@ -98,8 +132,8 @@ static void barriers_order_phases(void **state) {
             *phases =
                 (Phases){.workers = workers_create(kind ? worker_counts[c] : 1), .n_phases = 301};
             for (int i = 0; i < N_CELLS; i++) phases->cells[0][i] = (unsigned long)i;
-            workers_run(phases->workers, phases_step, phases);
-            workers_run(phases->workers, phases_step, phases);
+            workers_run(phases->workers, workers_count(phases->workers), phases_step, phases);
+            workers_run(phases->workers, workers_count(phases->workers), phases_step, phases);
             workers_destroy(phases->workers);
         }
         assert_memory_equal(got.cells, want.cells, sizeof want.cells);
@@ -139,7 +173,7 @@ static void each_tile_is_taken_once(void **state) {
             tiles.least = grains[g / 2];
             tiles.parts = g % 2 ? 2 * worker_counts[c] : N_TILES;
             tiles.slow_worker = -1;
-            workers_run(workers, tiles_step, &tiles);
+            workers_run(workers, workers_count(workers), tiles_step, &tiles);
             for (int t = 0; t < N_TILES; t++) assert_int_equal(tiles.taken[t], 1);
             assert_int_equal(tile_take(&tiles.counter, N_TILES, 1, N_TILES, &end), -1);
         }
@@ -169,7 +203,7 @@ static void slow_worker_costs_its_share(void **state) {
     Workers *workers = workers_create(3);
     tiles.least = 1, tiles.parts = N_TILES;
     tiles.slow_worker = 1;
-    workers_run(workers, tiles_step, &tiles);
+    workers_run(workers, workers_count(workers), tiles_step, &tiles);
     workers_destroy(workers);
     for (int t = 0; t < N_TILES; t++) assert_int_equal(tiles.taken[t], 1);
     assert_true(tiles.by_worker[1] < N_TILES / 5);
@@ -667,7 +701,8 @@ static void registry_lists_complete_devices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_worker_runs_once),
+        cmocka_unit_test(every_worker_runs_once), cmocka_unit_test(only_the_first_workers_of_a_step_run),
+        cmocka_unit_test(times_tell_work_from_waiting),
         cmocka_unit_test(barriers_order_phases),
         cmocka_unit_test(each_tile_is_taken_once), cmocka_unit_test(portions_grow_smaller),
         cmocka_unit_test(slow_worker_costs_its_share),
