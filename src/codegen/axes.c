@@ -192,7 +192,7 @@ static UOp *plan_fold_wide(UOp *u, bool is_stepwise) {
 
 // ---------------------------------------------------------------- stores
 
-static UOp *index_of(UOp *store) { return store->src[0]->src[1]; }
+static UOp *index_of(UOp *access) { return access->src[0]->src[1]; }   // of a store or load
 
 static bool has_unit_stride(UOp *index, UOp *range) {
     int64_t step;
@@ -284,10 +284,33 @@ static bool walks_too_far(UOp *store, int axis) {
     return dependent > NEAREST_BYTES && independent <= NEXT_BYTES;
 }
 
-static UOp *with_copies(UOp *store, int axis) {
-    if (!axis) return store;
-    int64_t copies = lanes_for(range_size(store->src[axis]), SHARED_COPIES);
-    return split_store(store, axis, copies, !walks_too_far(store, axis));
+// The largest divisor of n that is at most `most`.
+static int64_t divisor_up_to(int64_t n, int64_t most) {
+    while (n % most) most--;
+    return most;
+}
+
+// Copies along an axis: as many float sums as two thirds of the registers hold, whose own data fill no more than three quarters of the
+// nearest cache; where others are summed, or threads compute elements, SHARED_COPIES.
+static int64_t copies_along(UOp *store, int axis, const Target *target) {
+    int64_t size = range_size(store->src[axis]), registers = 0;
+    UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
+    for (size_t k = 0; k < order.len; k++) {
+        if (order.at[k]->op != OP_ACCUM) continue;
+        Accum a = accum_parts(order.at[k]);
+        if (registers || a.n_lanes != 1 || a.value->dtype != DT_F32) return lanes_for(size, SHARED_COPIES);
+        registers = range_size(a.lanes[0]) * (int64_t)sizeof(float) / target->vector_bytes;
+    }
+    double dependent, independent;
+    shared_bytes(store, store->src[axis], true, &dependent, &independent);
+    int64_t most = registers > 0 ? target->n_vector_registers * 2 / 3 / registers : 0;
+    int64_t fit = (int64_t)(NEAREST_BYTES * 3 / 4 * (double)size / dependent);
+    if (fit < most) most = fit;
+    return target->group_threads || most <= SHARED_COPIES ? lanes_for(size, SHARED_COPIES) : divisor_up_to(size, most);
+}
+
+static UOp *with_copies(UOp *store, int axis, const Target *target) {
+    return axis ? split_store(store, axis, copies_along(store, axis, target), !walks_too_far(store, axis)) : store;
 }
 
 // The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then. Those whose
@@ -321,11 +344,50 @@ static bool adds_to_memory(const UOp *store) {
     return known && known->op == OP_LOAD && known->src[0] == store->src[0];
 }
 
+// Lanes of sums that half of the registers hold.
+static int64_t lanes_of_sums(const Target *target) {
+    return target->n_vector_registers / 2 * (target->vector_bytes / (int64_t)sizeof(float));
+}
+
+// Lanes of a store whose copies keep sums: each element that copies share serves them all. Where threads compute elements, or
+// registers are few, STORE_LANES.
+static int64_t lanes_of_copies(const Target *target) {
+    int64_t lanes = lanes_of_sums(target) / SHARED_COPIES;
+    return target->group_threads || lanes < STORE_LANES ? STORE_LANES : lanes;
+}
+
+// Whether the loop `outer` goes on where `inner` ends, in what is stored and in all that is read along either.
+static bool goes_on(UOp *store, UOp *outer, UOp *inner) {
+    Arena *arena = graph_arena(store->graph);
+    UOpList order = uop_toposort(arena, store);
+    RangeSets sets = range_sets(arena, store->src[1]);
+    int64_t size = range_size(inner), step, next;
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        bool is_load = u->op == OP_LOAD && (range_sets_depends(&sets, u, outer) || range_sets_depends(&sets, u, inner));
+        if (!is_load && u != store) continue;
+        UOp *index = index_of(u);
+        if (!index_step(index, inner, &step) || !index_step(index, outer, &next) || step != 1 || next != size) return false;
+    }
+    return true;
+}
+
+// Sums whose lanes are a whole loop take some steps of the loop around it as well, if those lie behind: then each step of a sum reads
+// more bytes in one place, and fewer places of memory are walked through at once.
+static UOp *with_wider_steps(UOp *store, int last, const Target *target) {
+    UOp *inner = store->src[last], *outer = last > 2 ? store->src[last - 1] : NULL;
+    int64_t size = range_size(inner), copies;
+    if (!outer || target->group_threads || range_kind(outer) != RANGE_LOOP || !range_is_static(outer) || bounds_a_loop(store, outer)) return NULL;
+    copies = lanes_for(range_size(outer), lanes_of_sums(target) / size);
+    if (copies <= 1 || !goes_on(store, outer, inner)) return NULL;
+    return split_store(split_store(store, last, size, false), last - 1, copies, false);
+}
+
 static UOp *plan_store(UOp *store, const Target *target) {
     UOp *tiled = with_thread_tile(store, target);
     if (tiled) return tiled;
     if (store->n_src == 2) return store;
-    if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store, false));
+    if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store, false), target);
     int last = store->n_src - 1;
     UOp *range = store->src[last];
     bool loops = has_loops_inside(store->src[1]);
@@ -333,8 +395,10 @@ static UOp *plan_store(UOp *store, const Target *target) {
     if (lanes == 1 || bounds_a_loop(store, range) || !has_unit_stride(index_of(store), range)) return store;
     int copied = loops ? find_shared_axis(store, adds_to_memory(store)) : 0;
     if (copied == last) copied = 0;
+    UOp *wider = loops && !copied && lanes == range_size(range) ? with_wider_steps(store, last, target) : NULL;
+    if (wider) return wider;
     if (!copied) return split_store(store, last, lanes, false);
-    return with_copies(split_store(store, last, lanes_for(range_size(range), STORE_LANES), false), copied);
+    return with_copies(split_store(store, last, lanes_for(range_size(range), lanes_of_copies(target)), false), copied, target);
 }
 
 // ---------------------------------------------------------------- rows that share weights
@@ -411,11 +475,11 @@ static UOpMap find_rows(Arena *arena, const UOpList *order, const Target *target
     return rows;
 }
 
-static UOp *with_row_lanes(UOp *store, const Rows *rows) {
+static UOp *with_row_lanes(UOp *store, const Rows *rows, const Target *target) {
     int at = 2;
     while (store->src[at] != rows->loop) at++;
     store = split_store_by(store, at, rows->lane, false);
-    return rows->is_beside ? with_copies(store, find_shared_axis(store, true)) : store;
+    return rows->is_beside ? with_copies(store, find_shared_axis(store, true), target) : store;
 }
 
 UOp *axes_plan(UOp *sink, const Target *target) {
@@ -427,7 +491,7 @@ UOp *axes_plan(UOp *sink, const Target *target) {
         UOp *u = order.at[k], *v = uop_renewed(u, &done);
         const Rows *row = uop_map_get(&rows, u);
         if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
-        if (uop_is_store(v)) v = row ? with_row_lanes(v, row) : plan_store(v, target);
+        if (uop_is_store(v)) v = row ? with_row_lanes(v, row, target) : plan_store(v, target);
         uop_map_put(&done, u, v);
     }
     return uop_map_get(&done, sink);

@@ -63,6 +63,9 @@ UOp *lower_tiles(UOp *sink, const Target *target) {
 
 typedef unsigned __int128 Mask;   // a set of loops
 
+// Large memory that an innermost loop walks through: the bytes of one step, from lo to hi behind a common base.
+typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
+
 typedef struct Lines {
     Arena *arena;
     Graph *graph;
@@ -76,6 +79,7 @@ typedef struct Lines {
     UOpMap done;
     UOpList marked;     // what was done, in order
     UOpList around;     // loops that are open, outermost first
+    VEC(Stream) walked; // of the tile so far; base: where all loops begin
     int n_bits;
     Mask open;
 } Lines;
@@ -151,8 +155,6 @@ static void emit(Lines *l, UOp *u);
 
 // ---------------------------------------------------------------- prefetch
 
-// Large memory that an innermost loop walks through: the bytes of one step, from lo to hi behind a common base.
-typedef struct Stream { UOp *buffer, *base; int64_t lo, hi; } Stream;
 // How far behind an address to ask, 0: nowhere; into the nearest cache, and into the one behind it.
 // gap: bytes behind those of the loop that others of the loop around it read, from `gap_base` on.
 typedef struct Ahead { int64_t near, far; UOp *gap_base; int64_t gap_lo, gap_hi; } Ahead;
@@ -195,6 +197,20 @@ static bool is_walked_often(Lines *l, UOp *base) {
         if (!(mask_of(l, base) & range_bit(l, loop))) walks *= range_is_static(loop) ? (double)range_size(loop) : 1;
     }
     return walks >= MANY_WALKS;
+}
+
+// Whether an earlier loop of the tile walked through the same memory, as a sum over values follows one over keys that are the same
+// memory: a cache still holds it, and requests for the next tile's would take its place. If not, the stream is kept for later ones.
+static bool was_walked(Lines *l, const Stream *s) {
+    Stream begin = *s;
+    UOpList free = uop_free_ranges(l->arena, s->base);
+    UOp *zero = uop_int(l->graph, DT_I32, 0);
+    for (size_t i = 0; i < free.len; i++) begin.base = uop_substitute(begin.base, &free.at[i], &zero, 1);
+    begin.base = simplify(begin.base);
+    for (size_t i = 0; i < l->walked.len; i++)
+        if (l->walked.at[i].buffer == begin.buffer && l->walked.at[i].base == begin.base && l->walked.at[i].lo == begin.lo) return true;
+    vec_push(l->arena, &l->walked, begin);
+    return false;
 }
 
 // Whether anything reads between [lo, hi) behind a base.
@@ -262,7 +278,7 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
     if (all.holds_loop) return;
     int n = 0;
     for (int k = 0; k < all.n; k++) {
-        if (is_walked_often(l, all.at[k].base)) continue;   // it comes from caches
+        if (was_walked(l, &all.at[k]) || is_walked_often(l, all.at[k].base)) continue;   // it comes from caches
         nbytes += all.at[k].hi - all.at[k].lo;
         all.at[n++] = all.at[k];
     }
@@ -271,7 +287,7 @@ static void emit_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
         const Stream *s = &all.at[k];
         if (has_small_steps(l, s)) continue;
         if (s->hi - s->lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
-        ahead[k] = ahead_of(l, s, all.computed > BUSY * nbytes && !all.is_more && s->hi - s->lo >= LINE_BYTES);
+        ahead[k] = ahead_of(l, s, all.computed > BUSY * nbytes && !all.is_more && s->hi - s->lo >= LINE_BYTES / 2);
     }
     for (int k = 0; k < n; k++) {
         const Stream *s = &all.at[k];
