@@ -254,7 +254,7 @@ typedef struct PageHead {
     int64_t n;
 } PageHead;
 
-static const char PAGES_MAGIC[8] = "LATHEKV1";
+static const char PAGES_MAGIC[8] = "LATHEKV2";
 
 static size_t record_bytes(const PagePool *pool) {
     return sizeof(PageHead) + KV_PAGE * sizeof(int32_t) + model_page_bytes(pool->model);

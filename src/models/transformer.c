@@ -41,12 +41,12 @@ static Tensor turn(Build *b, Tensor x, int block) {
 static Tensor through_cache(Build *b, const CacheBuffers *buffers, KvShape shape, Tensor value,
                             const KvView *view, int64_t heads) {
     const ModelPlan *p = b->plan;
-    KvCache cache = kv_cache(b->layers.graph, p->cache_format, shape, buffers->plane,
+    KvCache cache = kv_cache(b->layers.graph, p->cache_format, shape, heads, buffers->plane,
                              p->slots * p->pages_per_slot + 1);
     cache = kv_write(cache, &b->rows, value);
     for (int i = 0; i < cache.format->n_planes; i++)
         b->out->cached[b->out->n_cached++] = cache.plane[i];
-    return kv_read(&cache, view, heads);
+    return kv_read(&cache, view);
 }
 
 // ---------------------------------------------------------------- attention

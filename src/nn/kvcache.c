@@ -9,11 +9,9 @@ static Tensor page_numbers(Tensor table, Tensor sequence, Tensor nth) {
 }
 
 KvRows kv_rows(Tensor table, Tensor sequence, Tensor position) {
-    if (uop_is_poison(table)) return (KvRows){table, table, table, table, 0};
+    if (uop_is_poison(table)) return (KvRows){table, table, table, table, table, 0};
     Tensor page = page_numbers(table, sequence, tensor_binary_const(OP_IDIV, position, KV_PAGE));
-    Tensor within = tensor_binary_const(OP_MOD, position, KV_PAGE);
-    Tensor cell = tensor_add(tensor_mul_const(page, KV_PAGE), within);
-    return (KvRows){position, table, sequence, cell, 0};
+    return (KvRows){position, table, sequence, page, tensor_binary_const(OP_MOD, position, KV_PAGE), 0};
 }
 
 // Of rows that stand together: the first one's sequence, and its first page in view; positions rise, or are padding.
@@ -46,22 +44,28 @@ KvView kv_view(const KvRows *rows, int64_t window) {
     return view;
 }
 
-KvCache kv_cache(Graph *g, const KvFormat *format, KvShape shape, const int64_t *buffers, int64_t pages) {
-    KvCache cache = {.format = format, .block = kv_block(format, shape)};
+KvCache kv_cache(Graph *g, const KvFormat *format, KvShape shape, int64_t heads, const int64_t *buffers, int64_t pages) {
+    KvCache cache = {.format = format, .block = kv_block(format, shape), .heads = heads};
     for (int i = 0; i < format->n_planes; i++)
         cache.plane[i] = tensor_buffer(g, buffers[i], format->planes[i].dtype, format->planes[i].lo, format->planes[i].hi,
-                                       dims(pages, KV_PAGE, kv_plane_cells(format, shape, i)));
+                                       dims(pages, heads, KV_PAGE, kv_plane_cells(format, shape, i) / heads));
     return cache;
 }
 
 KvCache kv_write(KvCache cache, const KvRows *rows, Tensor value) {
     Tensor cells[KV_PLANES_MAX];
     cache.format->pack(value, cache.block, cells);
+    if (uop_is_poison(cache.plane[0])) return cache;
+    Tensor head = tensor_iota(value->graph, cache.heads), page = tensor_unsqueeze(rows->page, -1);
+    Tensor first = tensor_mul_const(tensor_add(tensor_mul_const(page, (double)cache.heads), head), KV_PAGE);
+    Tensor cell = tensor_add(first, tensor_unsqueeze(rows->within, -1));   // [rows, heads]
     for (int i = 0; i < cache.format->n_planes; i++) {
         Tensor plane = cache.plane[i];
         if (uop_is_poison(plane)) return cache;
-        Tensor target = tensor_gather(tensor_reshape(plane, dims(-1, tensor_size(plane, 2))), rows->cell);
-        cache.plane[i] = tensor_assign(plane, target, tensor_cast(cells[i], plane->dtype));
+        int64_t of_head = tensor_size(plane, 3);
+        Tensor target = tensor_gather(tensor_reshape(plane, dims(-1, of_head)), cell);
+        Tensor by_head = tensor_reshape(tensor_cast(cells[i], plane->dtype), dims(-1, cache.heads, of_head));
+        cache.plane[i] = tensor_assign(plane, target, by_head);
     }
     return cache;
 }
@@ -75,7 +79,7 @@ static Tensor kept_together(Tensor cells, const KvView *view) {
     return tensor_permute(by_head, dims(0, 2, 3, 1, 4));
 }
 
-Tensor kv_read(const KvCache *cache, const KvView *view, int64_t heads) {
+Tensor kv_read(const KvCache *cache, const KvView *view) {
     Tensor cells[KV_PLANES_MAX];
     for (int i = 0; i < cache->format->n_planes; i++) {
         if (uop_is_poison(cache->plane[i])) return cache->plane[i];
@@ -83,6 +87,6 @@ Tensor kv_read(const KvCache *cache, const KvView *view, int64_t heads) {
     }
     Tensor read = cache->format->unpack(cells, cache->block);
     if (uop_is_poison(read)) return read;
-    read = tensor_reshape(read, dims(tensor_size(read, 0), -1, KV_PAGE, heads, tensor_size(read, -1) / heads));
+    read = tensor_permute(read, dims(0, 1, 3, 2, 4));   // behind the gather: [rows, pages in view, heads, KV_PAGE, width of a head]
     return view->together && !uop_is_poison(read) ? kept_together(read, view) : read;
 }

@@ -1,5 +1,5 @@
 // kvcache: the paged cache of keys and values, as graphs over buffers and index data.
-// In: a cache's planes [pages + 1, KV_PAGE, cells a row], a page table i32 [slots + 1, pages a slot], a row's sequence
+// In: a cache's planes [pages + 1, heads, KV_PAGE, cells of a head], a page table i32 [slots + 1, pages a slot], a row's sequence
 // and position. Out: cells to write, rows of keys to read.
 // Invariant: the last page is scratch; the last slot's pages are all scratch: padding rows are rows of that slot.
 // Everything that varies is data in i32 tensors with stated bounds, so one program serves any mix of sequences.
@@ -11,7 +11,7 @@ enum { KV_PAGE = 64 };             // positions a page
 
 typedef struct KvCache {
     const KvFormat *format;
-    int64_t block;
+    int64_t block, heads;
     Tensor plane[KV_PLANES_MAX];
 } KvCache;
 
@@ -19,7 +19,7 @@ typedef struct KvRows {
     Tensor position;               // i32 [rows]
     Tensor table;                  // i32 [slots + 1, pages a slot]
     Tensor sequence;               // i32 [rows]
-    Tensor cell;                   // i32 [rows]: where the row's own keys go, page · KV_PAGE + position % KV_PAGE
+    Tensor page, within;           // i32 [rows]: where the row's own keys go: a page's number, and which of its keys they are
     int together;                  // 0: each row has a sequence of its own; else all rows look at the first one's pages, and
                                    // stand side by side in blocks of so many, which divide the rows: a piece of one prompt
 } KvRows;
@@ -41,10 +41,10 @@ KvRows kv_rows(Tensor table, Tensor sequence, Tensor position);
 // in view, however long the sequence is.
 KvView kv_view(const KvRows *rows, int64_t window);
 
-// The cache of `pages` pages, scratch included, whose planes are these buffers.
-KvCache kv_cache(Graph *g, const KvFormat *format, KvShape shape, const int64_t *buffers, int64_t pages);
+// The cache of `pages` pages, scratch included, whose planes are these buffers; heads divide a row evenly.
+KvCache kv_cache(Graph *g, const KvFormat *format, KvShape shape, int64_t heads, const int64_t *buffers, int64_t pages);
 // Writes value f32 [rows, width] to the rows' cells, rounded to the cache's format; returns the cache behind it (AFTER).
 KvCache kv_write(KvCache cache, const KvRows *rows, Tensor value);
 // The pages in view: f32 [rows, pages in view, KV_PAGE, heads, width / heads]. Cells not yet written are zero or another row's.
 // Rows that stand together get one copy for all of them ([1, …]), head by head in memory, with zeros where no row looks.
-Tensor kv_read(const KvCache *cache, const KvView *view, int64_t heads);
+Tensor kv_read(const KvCache *cache, const KvView *view);

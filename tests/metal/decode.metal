@@ -250,7 +250,7 @@ template<int D, int W, class T> FN T thread_xor(T x, i32 item, threadgroup u32 *
 }
 FN i64 floor_div(i64 a, i64 b) { if (!b) return 0; i64 q = a / b; return q - (a % b && (a < 0) != (b < 0)); }
 FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
-[[kernel, max_total_threads_per_threadgroup(32)]] void ke54b2f1b41a3fc2d(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(32)]] void k69efd83f8b8cdd00(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
     vec<f32, 4> r16;
@@ -297,21 +297,21 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
                 const i32 v33 = (i32)(v32 >> 3);
                 const i32 v34 = (v17+v30);
                 const i32 v35 = (v2+v5);
-                const i32 v36 = (v30*128);
-                const i32 v37 = (tile % 8);
-                const i32 v38 = (v37*16);
-                const i32 v39 = (v38+v23);
+                const i32 v36 = (v14*4096);
+                const i32 v37 = (v30*64);
+                const i32 v38 = (v19+v23);
                 r16 = v3;
                 r17 = v3;
                 r18 = v3;
                 r19 = v3;
                 for (i32 n11 = 0; n11 < v33; n11++) {
-                    const i32 v40 = (n11*1024);
-                    const i32 v41 = load<i32, 4>(((const device u8 *)p4 + (i64)(v35) * 4 + 0));
-                    const i32 v42 = (v41*8192);
-                    const i32 v43 = (v42+v36);
-                    const i32 v44 = (v43+v39);
-                    const i32 v45 = (v40+v44);
+                    const i32 v39 = (n11*512);
+                    const i32 v40 = load<i32, 4>(((const device u8 *)p4 + (i64)(v35) * 4 + 0));
+                    const i32 v41 = (v40*8192);
+                    const i32 v42 = (v41+v36);
+                    const i32 v43 = (v42+v37);
+                    const i32 v44 = (v43+v38);
+                    const i32 v45 = (v39+v44);
                     const vec<f32, 4> v46 = r16;
                     const i32 v47 = (n11*8);
                     const i32 v48 = (v47+v34);

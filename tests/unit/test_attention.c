@@ -74,29 +74,34 @@ static void row_pack(const Bench *b, const float *row, uint8_t *values, uint8_t 
     }
 }
 
-// Page p of the sequence lies in page pages − 1 − p; behind position n floats hold NaN.
+// Page p of the sequence lies in page pages − 1 − p, head by head; behind position n floats hold NaN.
 static void fill_cache(Bench *b, int64_t n) {
-    int64_t pages = b->s.pages, rows = (pages + 1) * KV_PAGE;
-    uint8_t *planes[KV_PLANES_MAX] = {NULL};
+    int64_t pages = b->s.pages, heads = b->s.heads, rows = (pages + 1) * KV_PAGE;
+    uint8_t *planes[KV_PLANES_MAX] = {NULL}, *own[KV_PLANES_MAX] = {NULL};
     size_t row_bytes[KV_PLANES_MAX];
     for (int i = 0; i < b->format->n_planes; i++) {
-        DType type = b->format->planes[i].dtype;
-        row_bytes[i] = (size_t)(cells_of(b, i) * dtype_bytes(type));
+        row_bytes[i] = (size_t)(cells_of(b, i) * dtype_bytes(b->format->planes[i].dtype));
         planes[i] = calloc((size_t)rows, row_bytes[i]);
-        for (int64_t k = n; k < pages * KV_PAGE && !dtype_is_int(type); k++)
-            for (int64_t c = 0; c < cells_of(b, i); c++) {
-                int64_t cell = (pages - 1 - k / KV_PAGE) * KV_PAGE + k % KV_PAGE;
-                number_store(type, planes[i] + (size_t)cell * row_bytes[i] + c * dtype_bytes(type), (Number){.f = NAN});
-            }
+        own[i] = calloc(1, row_bytes[i]);
     }
-    for (int64_t t = 0; t < n; t++) {
-        size_t cell = (size_t)((pages - 1 - t / KV_PAGE) * KV_PAGE + t % KV_PAGE);
+    for (int64_t t = 0; t < pages * KV_PAGE; t++) {
         float *row = b->keys + t * b->width;
-        row_pack(b, row, planes[0] + cell * row_bytes[0], planes[1] ? planes[1] + cell * row_bytes[1] : NULL, row);
+        if (t < n) row_pack(b, row, own[0], own[1], row);
+        for (int i = 0; i < b->format->n_planes; i++) {
+            DType type = b->format->planes[i].dtype;
+            size_t of_head = row_bytes[i] / (size_t)heads;
+            for (int64_t c = 0; c < cells_of(b, i) && t >= n; c++)
+                number_store(type, own[i] + c * dtype_bytes(type), dtype_is_int(type) ? (Number){.i = 0} : (Number){.f = NAN});
+            for (int64_t h = 0; h < heads; h++) {
+                int64_t cell = ((pages - 1 - t / KV_PAGE) * heads + h) * KV_PAGE + t % KV_PAGE;
+                memcpy(planes[i] + (size_t)cell * of_head, own[i] + (size_t)h * of_head, of_head);
+            }
+        }
     }
     for (int i = 0; i < b->format->n_planes; i++) {
         engine_buffer_write(b->engine, b->planes[i], 0, planes[i], (size_t)rows * row_bytes[i]);
         free(planes[i]);
+        free(own[i]);
     }
 }
 
@@ -129,8 +134,8 @@ static void bench_open(Bench *b, Shape s, const char *format, int rows, int toge
                         tensor_buffer(g, b->position, DT_I32, 0, pages * KV_PAGE - 1, dims(rows)));
     kv.together = together;
     KvView view = kv_view(&kv, s.window);
-    KvCache cache = kv_cache(g, b->format, shape, b->planes, pages + 1);
-    Tensor keys = kv_read(&cache, &view, s.heads);
+    KvCache cache = kv_cache(g, b->format, shape, s.heads, b->planes, pages + 1);
+    Tensor keys = kv_read(&cache, &view);
     Tensor q = tensor_buffer(g, b->q, DT_F32, 0, 0, dims(rows, s.heads, s.queries, s.key));
     Tensor y = attention(q, keys, tensor_slice(keys, 4, 0, s.value), &view, 0);
     must(engine_compile(b->engine, &y, 1, &b->step, &err), &err);
@@ -320,9 +325,9 @@ static void check_rounding(const char *device) {
                           tensor_buffer(g, buffer_of(&b, sequence, sizeof sequence), DT_I32, 0, 1, dims(ROWS)),
                           tensor_buffer(g, buffer_of(&b, position, sizeof position), DT_I32, 0, PAGES * KV_PAGE - 1, dims(ROWS)));
     KvView view = kv_view(&rows, 0);
-    KvCache cache = kv_write(kv_cache(g, format, shape, b.planes, PAGES + 1), &rows,
+    KvCache cache = kv_write(kv_cache(g, format, shape, WIDTH / PART, b.planes, PAGES + 1), &rows,
                              tensor_buffer(g, buffer_of(&b, x, sizeof x), DT_F32, 0, 0, dims(ROWS, WIDTH)));
-    Tensor read = kv_read(&cache, &view, 1);
+    Tensor read = kv_read(&cache, &view);
     must(engine_compile(b.engine, &read, 1, &b.step, &err), &err);
     must(step_run(b.step, &err), &err);
     engine_buffer_read(b.engine, step_output_buffer(b.step, 0), 0, got, ROWS * PAGES * KV_PAGE * WIDTH * sizeof *got);

@@ -356,10 +356,10 @@ static void cache_pages(void **state) {
     float *x = noise_floats(b.arena, M * WIDTH);
     KvRows rows = rows_of(&b, table, sequence, position, M);
     const int64_t buffers[] = {bench_id(&b, cache, sizeof cache)};
-    KvCache kept = kv_cache(b.g, kv_format_find("f16"), (KvShape){WIDTH, WIDTH}, buffers, PER_SLOT * SLOTS + 1);
+    KvCache kept = kv_cache(b.g, kv_format_find("f16"), (KvShape){WIDTH, WIDTH}, 1, buffers, PER_SLOT * SLOTS + 1);
     kept = kv_write(kept, &rows, floats(&b, x, dims(M, WIDTH)));
     KvView view = kv_view(&rows, 0);
-    const Number *got = values(&b, kv_read(&kept, &view, 1), (int64_t)M * PER_SLOT * KV_PAGE * WIDTH);
+    const Number *got = values(&b, kv_read(&kept, &view), (int64_t)M * PER_SLOT * KV_PAGE * WIDTH);
     for (int m = 0; m < M; m++)
         for (int i = 0; i < WIDTH; i++) {
             double stored = f64_from_f16(cache[cell[m] * WIDTH + i]);
