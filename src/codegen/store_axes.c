@@ -120,7 +120,7 @@ static int64_t copies_along(UOp *store, int axis, const Target *target) {
     double dependent, independent;
     shared_bytes(store, store->src[axis], true, &dependent, &independent);
     int64_t most = registers > 0 ? target->n_vector_registers * 2 / 3 / registers : 0;
-    int64_t fit = (int64_t)(NEAREST_BYTES * 3 / 4 * (double)size / dependent);
+    int64_t fit = dependent > 0 ? (int64_t)(NEAREST_BYTES * 3 / 4 * (double)size / dependent) : 0;   // 0: the axis has no data of its own
     if (fit < most) most = fit;
     return target->group_threads || most <= SHARED_COPIES ? lanes_dividing(size, SHARED_COPIES) : divisor_up_to(size, most);
 }
