@@ -124,6 +124,15 @@ int cpu_count(void) {
     return n > 0 ? (int)n : 1;
 }
 
+size_t shared_cache_bytes(void) {
+#if defined _SC_LEVEL3_CACHE_SIZE
+    long n = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return n > 0 ? (size_t)n : 0;
+#else
+    return 0;
+#endif
+}
+
 size_t memory_available_bytes(void) {
     uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t available = system_number("/proc/meminfo", "MemAvailable:", physical >> 10) << 10;

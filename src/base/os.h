@@ -54,6 +54,7 @@ const char *program_find(Arena *arena, const char *name);
 uint64_t time_us(void);                                       // monotonic
 uint64_t thread_cpu_us(void);                                 // that the calling thread had a core
 int cpu_count(void);                                          // CPUs this process may use
+size_t shared_cache_bytes(void);                              // of the cache that cores share; 0 where that is not known
 size_t memory_available_bytes(void);
 size_t memory_peak_bytes(void);                               // peak resident set of this process
 size_t page_round(size_t nbytes);                             // up to whole pages

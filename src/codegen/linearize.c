@@ -162,6 +162,7 @@ enum { LARGE_BYTES = 1 << 17, LINE_BYTES = 64, MANY_WALKS = 8, MAX_STREAMS = 8, 
 enum { AHEAD_BYTES = 4096, FAR_BYTES = 12288, NEAR_BYTES = 2048, JUMP_BYTES = 2048 };
 enum { LEAST_STEP = 16 };   // bytes: what walks through a line in smaller steps, hardware sees
 enum { BUSY = 8 };          // bytes of vectors computed for each that is read
+enum { IDLE = 20 };         // the same where memory waits for what is computed
 
 // What a nest reads (is_more: and more than these), and how many bytes of vectors it computes in a step.
 typedef struct Streams { Stream at[MAX_STREAMS]; int n; int64_t computed; bool holds_loop, is_more; UOpMap seen; } Streams;
@@ -189,14 +190,14 @@ static void find_streams(Lines *l, UOp *u, Mask loop, Streams *all) {
     for (int i = 0; i < u->n_src; i++) find_streams(l, u->src[i], loop, all);
 }
 
-// Whether the loops around walk through the same memory again and again: those that its address does not depend on.
-static bool is_walked_often(Lines *l, UOp *base) {
-    double walks = 1;
-    for (size_t i = 0; i < l->around.len; i++) {
+// How often the loops around walk through the same memory: those that its address does not depend on.
+static int64_t walks_through(Lines *l, UOp *base) {
+    int64_t walks = 1;
+    for (size_t i = 0; i < l->around.len && walks < MANY_WALKS; i++) {
         UOp *loop = l->around.at[i];
-        if (!(mask_of(l, base) & range_bit(l, loop))) walks *= range_is_static(loop) ? (double)range_size(loop) : 1;
+        if (!(mask_of(l, base) & range_bit(l, loop)) && range_is_static(loop)) walks *= range_size(loop);
     }
-    return walks >= MANY_WALKS;
+    return walks;
 }
 
 // Whether an earlier loop of the tile walked through the same memory, as a sum over values follows one over keys that are the same
@@ -269,19 +270,30 @@ static void ask(Lines *l, size_t place, UOp *buffer, UOp *base, int64_t lo, int6
     }
 }
 
+// What a step leaves of the memory's time: so many bytes could come meanwhile for later kernels, a line each few steps.
+static void ask_for_later(Lines *l, UOp *range, int64_t spare) {
+    int64_t every = 1;
+    while (spare > 0 && every * spare < LINE_BYTES) every *= 2;
+    if (spare <= 0 || every > range_size(range)) return;
+    push(l, uop_new(l->graph, OP_PREFETCH_LATER, DT_VOID, 1, &range, 1, &every, 1));
+}
+
 // Requests for what hardware does not see in steps of odd sizes. opened: where the loop's line is.
 static void emit_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
     Streams all = {0};
-    int64_t nbytes = 0;
+    int64_t nbytes = 0, from_memory = 0;   // of a step; each byte once a tile
     uop_map_init(&all.seen, l->arena);
     for (int i = 0; i < nest->arg[0]; i++) find_streams(l, nest->src[i], range_bit(l, range), &all);
     if (all.holds_loop) return;
     int n = 0;
     for (int k = 0; k < all.n; k++) {
-        if (was_walked(l, &all.at[k]) || is_walked_often(l, all.at[k].base)) continue;   // it comes from caches
+        int64_t walks = walks_through(l, all.at[k].base);
+        if (was_walked(l, &all.at[k]) || walks >= MANY_WALKS) continue;   // it comes from caches
         nbytes += all.at[k].hi - all.at[k].lo;
+        from_memory += (all.at[k].hi - all.at[k].lo) / walks;
         all.at[n++] = all.at[k];
     }
+    if (all.n && !all.is_more) ask_for_later(l, range, all.computed / IDLE - from_memory);
     Ahead ahead[MAX_STREAMS] = {{0}};
     for (int k = 0; k < n; k++) {   // all before the first is asked for: what that emits stands in the loop
         const Stream *s = &all.at[k];

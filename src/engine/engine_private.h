@@ -19,6 +19,7 @@ typedef struct Compiled {
     size_t key_bytes;
     int n_params;
     int64_t traffic;           // bytes of its buffers that it touches; 0: not known yet
+    const int64_t *whole;      // of each slot: the bytes of what it reads from end to end and does not write; else 0
     Program *program;          // NULL until its batch is compiled
 } Compiled;
 

@@ -14,7 +14,6 @@ struct Step {
     Arena *arena;
     Stage *stages;
     Compiled **kernels;
-    uint64_t *bytes;
     struct StageBuffers { const int64_t *id; int n; } *buffers;   // those of the engine
     int n_stages, n_distinct, n_outputs, n_shared;
     int64_t *output_ids;
@@ -124,7 +123,7 @@ static StepTable table_make(Builder *b, Arena *arena, int n_outputs) {
         while (kernel < t.n_kernels && distinct[kernel] != b->compiled[k]) kernel++;
         if (kernel == t.n_kernels) {
             distinct[t.n_kernels] = b->compiled[k];
-            t.kernels[t.n_kernels++] = (TableKernel){b->compiled[k]->key, (int64_t)b->compiled[k]->key_bytes, c->n_slots, b->compiled[k]->traffic};
+            t.kernels[t.n_kernels++] = (TableKernel){b->compiled[k]->key, (int64_t)b->compiled[k]->key_bytes, c->n_slots, b->compiled[k]->traffic, b->compiled[k]->whole};
         }
         Place *params = arena_new(arena, (size_t)(c->n_slots + 1) * sizeof *params);
         for (int i = 0; i < c->n_slots; i++) params[i] = place_of(b, &t, offset, c->buffers[i]);
@@ -165,7 +164,11 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
         c->buffers = buffers, c->is_written = is_written, c->is_read = is_read;
         if (ok && b->compiled[k]->traffic == 0) {   // equal kernels have buffers of equal length, and so equal traffic
             ArenaMark mark = arena_mark(arena);
-            b->compiled[k]->traffic = kernel_traffic(arena, &kernels.at[k], bytes_of, b);
+            KernelTraffic traffic = kernel_traffic(arena, &kernels.at[k], bytes_of, b);
+            int64_t *whole = arena_new(e->arena, (size_t)(c->n_slots + 1) * sizeof *whole);
+            for (int i = 0; i < c->n_slots; i++)
+                for (int n = 0; n < traffic.n_whole; n++) if (traffic.whole[n] == c->buffers[i]) whole[i] = bytes_of(b, c->buffers[i]);
+            b->compiled[k]->traffic = traffic.nbytes, b->compiled[k]->whole = whole;
             arena_release(arena, mark);
         }
     }
@@ -203,6 +206,19 @@ static void *address_of(const Step *s, const Place *p) {
     return engine_buffer(s->engine, p->kind == PLACE_OUTPUT ? s->output_ids[p->at] : p->at).at;
 }
 
+// What stage k reads from end to end and none writes: weights, of which small ones come along by themselves.
+static void list_reads(Step *s, const StepTable *t, int k) {
+    enum { LEAST_BYTES = 4096 };
+    const Compiled *c = s->kernels[k];
+    Stage *stage = &s->stages[k];
+    Span *reads = arena_new(s->arena, (size_t)(c->n_params + 1) * sizeof *reads);
+    for (int i = 0; i < c->n_params; i++) {
+        const char *at = stage->params[i];
+        if (t->stages[k].params[i].kind == PLACE_BUFFER && c->whole[i] >= LEAST_BYTES) reads[stage->n_reads++] = (Span){at, at + c->whole[i]};
+    }
+    stage->reads = reads;
+}
+
 static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *err) {
     TRY(place_outputs(s, t, err));
     s->block_bytes = (size_t)t->block_bytes;
@@ -214,7 +230,6 @@ static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *er
     s->n_shared = (int)t->n_shared;
     s->stages = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->stages);
     s->kernels = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->kernels);
-    s->bytes = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->bytes);
     s->buffers = arena_new(s->arena, (size_t)(s->n_stages + 1) * sizeof *s->buffers);
     for (int k = 0; k < s->n_stages; k++) {
         const TableStage *stage = &t->stages[k];
@@ -225,8 +240,9 @@ static bool step_fill(Step *s, const StepTable *t, Compiled **kernels, Error *er
         for (int i = 0; i < c->n_params; i++)
             if (stage->params[i].kind == PLACE_BUFFER) ids[s->buffers[k].n++] = stage->params[i].at;
         s->buffers[k].id = ids;
-        s->bytes[k] = (uint64_t)c->traffic;
-        s->stages[k] = (Stage){c->program, params, (long)stage->tiles, stage->needs_barrier != 0};
+        s->stages[k] = (Stage){.program = c->program, .params = params, .tiles = (long)stage->tiles, .needs_barrier = stage->needs_barrier != 0,
+                               .nbytes = (size_t)c->traffic};
+        list_reads(s, t, k);
     }
     return true;
 }
@@ -296,11 +312,17 @@ static void stage_copy(Step *s, const StepPart *part, int k, bool needs_barrier)
     int64_t *ids = arena_new(s->arena, (size_t)(n_ids + 1) * sizeof *ids);
     for (int i = 0; i < n; i++) params[i] = moved(part, from->stages[k].params[i]);
     for (int i = 0; i < n_ids; i++) ids[i] = swapped(part, from->buffers[k].id[i]);
+    Span *reads = arena_copy(s->arena, from->stages[k].reads, (size_t)(from->stages[k].n_reads + 1) * sizeof *reads);
+    for (int i = 0; i < from->stages[k].n_reads; i++) {
+        ptrdiff_t nbytes = reads[i].end - reads[i].at;
+        reads[i].at = moved(part, (void *)(uintptr_t)reads[i].at);
+        reads[i].end = reads[i].at + nbytes;
+    }
     s->kernels[at] = from->kernels[k];
-    s->bytes[at] = from->bytes[k];
     s->buffers[at].id = ids, s->buffers[at].n = n_ids;
     s->stages[at] = from->stages[k];
     s->stages[at].params = params;
+    s->stages[at].reads = reads;
     s->stages[at].needs_barrier = needs_barrier;
 }
 
@@ -323,7 +345,6 @@ bool step_join(const StepPart *parts, int n, Step **out, Error *err) {
     for (int i = 0; i < n; i++) all += (size_t)parts[i].step->n_stages;
     s->stages = arena_new(s->arena, all * sizeof *s->stages);
     s->kernels = arena_new(s->arena, all * sizeof *s->kernels);
-    s->bytes = arena_new(s->arena, all * sizeof *s->bytes);
     s->buffers = arena_new(s->arena, all * sizeof *s->buffers);
     for (int first = 0, end; first < n; first = end) {
         const Step *step = parts[first].step;
@@ -365,7 +386,7 @@ StageInfo step_stage(const Step *s, int i) {
         for (int j = 0; j < k && !seen; j++) seen = s->kernels[j] == s->kernels[k];
         index += !seen;
     }
-    return (StageInfo){s->kernels[i]->name, s->kernels[i]->source, index, s->stages[i].tiles, s->bytes[i], s->stages[i].needs_barrier,
+    return (StageInfo){s->kernels[i]->name, s->kernels[i]->source, index, s->stages[i].tiles, s->stages[i].nbytes, s->stages[i].needs_barrier,
                        s->buffers[i].id, s->buffers[i].n};
 }
 

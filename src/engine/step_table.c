@@ -41,6 +41,7 @@ void table_keep(Engine *e, Arena *arena, Text subject, const StepTable *t) {
         const TableKernel *k = &t->kernels[i];
         put(&b, k->n_params), put(&b, k->traffic), put(&b, k->key_bytes);
         builder_append(&b, k->key, (size_t)k->key_bytes);
+        builder_append(&b, (const char *)k->whole, (size_t)k->n_params * sizeof *k->whole);
     }
     for (int64_t i = 0; i < t->n_stages; i++) {
         const TableStage *s = &t->stages[i];
@@ -124,6 +125,7 @@ static bool table_read(Engine *e, Arena *arena, Text bytes, int n_outputs, StepT
         k->n_params = number(&c), k->traffic = number(&c), k->key_bytes = number(&c);
         k->key = take(&c, k->key_bytes, 1);
         if (c.is_short || k->n_params < 0 || k->n_params > most) return false;
+        k->whole = take(&c, k->n_params, sizeof *k->whole);
     }
     return stages_read(e, &c, t) && outputs_read(e, &c, t) && outputs_are_places(t);
 }
@@ -139,6 +141,7 @@ bool table_load(Engine *e, Arena *arena, Text subject, int n_outputs, StepTable 
         (*kernels)[i] = program_known(e, arena, k->key, (size_t)k->key_bytes, (int)k->n_params);
         if (!(*kernels)[i] || (*kernels)[i]->n_params != k->n_params) return false;
         (*kernels)[i]->traffic = k->traffic;
+        if (!(*kernels)[i]->whole) (*kernels)[i]->whole = arena_copy(e->arena, k->whole, (size_t)k->n_params * sizeof *k->whole);
     }
     return true;
 }

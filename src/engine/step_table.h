@@ -9,7 +9,7 @@
 typedef enum PlaceKind { PLACE_BUFFER, PLACE_BLOCK, PLACE_OUTPUT, PLACE_KINDS } PlaceKind;
 typedef struct Place { int64_t kind, at; } Place;    // at: a buffer's id, an offset in the block, an output's number
 
-typedef struct TableKernel { const void *key; int64_t key_bytes, n_params, traffic; } TableKernel;
+typedef struct TableKernel { const void *key; int64_t key_bytes, n_params, traffic; const int64_t *whole; } TableKernel;   // whole: as in Compiled
 typedef struct TableStage { int64_t kernel, tiles, needs_barrier; const Place *params; } TableStage;
 // id: of an engine's buffer; TABLE_NEW: its own, of nbytes; TABLE_NONE: nothing to read. same_as: the first output of this value.
 enum { TABLE_NONE = -1, TABLE_NEW = -2 };

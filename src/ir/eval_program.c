@@ -222,7 +222,7 @@ static bool make_node(Maker *k, UOp *u) {
     switch (u->op) {
     case OP_CONST: case OP_VCONST: make_const(u, out); return true;
     case OP_PARAM: return cells_make(k, u);
-    case OP_INDEX: case OP_AFTER: case OP_BARRIER: case OP_PREFETCH: case OP_SINK: return true;
+    case OP_INDEX: case OP_AFTER: case OP_BARRIER: case OP_PREFETCH: case OP_PREFETCH_LATER: case OP_SINK: return true;
     default: break;
     }
     Instruction *in = &k->code[k->n_code++];

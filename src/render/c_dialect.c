@@ -13,6 +13,7 @@ static const char prelude[] =
     "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;\n"
     "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
     "typedef u16 f16; typedef u16 bf16; typedef float f32; typedef double f64;\n"
+    "typedef struct span { const char *at, *end; } span;\n"
     "typedef u16 u16_u __attribute__((aligned(1), may_alias)); typedef i16 i16_u __attribute__((aligned(1), may_alias));\n"
     "typedef u32 u32_u __attribute__((aligned(1), may_alias)); typedef i32 i32_u __attribute__((aligned(1), may_alias));\n"
     "typedef u64 u64_u __attribute__((aligned(1), may_alias)); typedef i64 i64_u __attribute__((aligned(1), may_alias));\n"
@@ -416,7 +417,7 @@ const Dialect c_dialect = {
     .vector_type = "$elementx$lanes",
     .vector_typedef = "typedef $element $type __attribute__((vector_size($bytes)));"
                       " typedef $element $type_u __attribute__((vector_size($bytes), aligned(1), may_alias));\n",
-    .kernel_open = "void $name(void *const *params, long first, long end) {\n",
+    .kernel_open = "void $name(void *const *params, long first, long end, span *later) {\n",
     .param = "    u8 *restrict p$slot = params[$slot];\n",
     .tile_open = "    for (i32 tile = (i32)first; tile < (i32)end; tile++) {\n",
     .tile_close = "    }\n",
@@ -430,6 +431,10 @@ const Dialect c_dialect = {
     .atomic_add = "{ f32 *cell = (f32 *)$at, seen = *cell, now; do now = seen + $0; while (!__atomic_compare_exchange(cell, &seen, &now, 0, 0, 0)); }\n",
     .store_lanes = "*($type_u *)$at = $0;\n",
     .prefetch = {"__builtin_prefetch((const void *)$at);\n", "__builtin_prefetch((const void *)$at, 0, 2);\n"},
+    .prefetch_later = "if ($loop % $every == 0 && ask < ask_end) { __builtin_prefetch(ask, 0, 2); ask += 64; }\n",
+    .later_open = "    const char *ask = later->at, *const ask_end = later->end;\n",
+    .later_close = "    later->at = ask;\n",
+    .later_count = "const long $name_asks = $count;\n",
     .literal_open = "($type){",
     .literal_close = "}",
     .zero = "0",

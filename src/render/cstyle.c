@@ -71,6 +71,11 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
         indent(r);
         builder_cstring(&r->out, template_filled(r->arena, r->dialect->prefetch[u->arg[0]], "at", address_text(r, u->src[0], true)));
         return;
+    case OP_PREFETCH_LATER:
+        if (!r->dialect->prefetch_later) return;
+        indent(r);
+        builder_cstring(&r->out, template_filled(r->arena, r->dialect->prefetch_later, "loop", value_name(r, u->src[0]), "every", arena_printf(r->arena, "%lld", (long long)u->arg[0])));
+        return;
     case OP_VCAT: if (uop_map_get(only_shuffled, u)) return; break;
     default: break;
     }
@@ -130,6 +135,25 @@ static const char *groups_text(Renderer *r, const UOpList *program) {
     return template_filled(r->arena, r->dialect->groups, "count", arena_printf(r->arena, "%lld", (long long)n));
 }
 
+// The most lines that a tile asks for later kernels.
+static int64_t lines_for_later(const UOpList *program) {
+    int64_t steps[128] = {1}, n = 0;
+    int depth = 0;
+    for (size_t k = 0; k < program->len; k++) {
+        const UOp *u = program->at[k];
+        if (u->op == OP_RANGE) {
+            CHECK(depth < 127);
+            steps[depth + 1] = steps[depth] * range_size(u);
+            depth++;
+        } else if (u->op == OP_END) {
+            depth--;
+        } else if (u->op == OP_PREFETCH_LATER) {
+            n += steps[depth - 1] * ((range_size(u->src[0]) + u->arg[0] - 1) / u->arg[0]);
+        }
+    }
+    return n;
+}
+
 static bool has_arrays(const UOpList *program) {
     for (size_t k = 0; k < program->len; k++) if (program->at[k]->op == OP_DEFINE_ARRAY) return true;
     return false;
@@ -147,8 +171,12 @@ const char *render(Arena *arena, const char *name, const UOpList *program, const
     builder_cstring(&r.out, template_filled(arena, r.threads ? dialect->group_open : dialect->kernel_open, "name", name,
                                             "params", params_text(&r, program), "threads", arena_printf(arena, "%d", r.threads),
                                             "groups", groups_text(&r, program)));
+    int64_t asked = dialect->prefetch_later ? lines_for_later(program) : 0;
+    if (asked) builder_cstring(&r.out, dialect->later_open);
     for (size_t k = 0; k < program->len; k++) line(&r, program->at[k], &only_shuffled);
     builder_cstring(&r.out, r.tile_open ? dialect->tile_close : dialect->no_tile);
+    if (asked) builder_cstring(&r.out, dialect->later_close);
     builder_cstring(&r.out, dialect->kernel_close);
+    if (asked) builder_cstring(&r.out, template_filled(arena, dialect->later_count, "name", name, "count", arena_printf(arena, "%lld", (long long)asked)));
     return builder_cstr(&r.out);
 }

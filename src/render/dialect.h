@@ -41,6 +41,9 @@ typedef struct Dialect {
     const char *atomic_add;                  // a line: the f32 at $at grows by $0, whoever else adds to it; NULL: targets have none
     const char *load_units, *store_units;    // $type $unit $count $row $at $0
     const char *prefetch[2];                 // a line, into the nearest cache and the one behind it: $at; NULL: nothing is asked for
+    const char *prefetch_later;              // a line: each $every steps of $loop it asks for the next line of what later kernels read; NULL: nothing
+    const char *later_open, *later_close;    // lines around the tiles of a kernel that does so
+    const char *later_count;                 // behind it: $count lines are the most that a tile of kernel $name asks for
     // ---- values. $type: of the result
     const char *literal_open, *literal_close;   // around the lanes of a vector
     const char *zero;                        // compared with a vector of $type

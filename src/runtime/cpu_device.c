@@ -4,6 +4,7 @@
 // is waited for only while it holds tiles, and where this goes on, fewer take part (active_workers).
 // A step that was run before allocates nothing.
 // Example: {A: 8 tiles}, {B: 8 tiles, needs_barrier}: B's first tile begins after A's last has ended
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/os.h"
@@ -13,7 +14,9 @@
 #include "runtime/device.h"
 #include "runtime/devices.h"
 #include "runtime/host_memory.h"
+#include "runtime/later.h"
 #include "runtime/object_cache.h"
+#include "runtime/tile_blocks.h"
 #include "runtime/workers.h"
 
 struct DeviceState {
@@ -21,14 +24,17 @@ struct DeviceState {
     Workers *workers;
     ActiveWorkers active;      // of them
     ObjectCache *cache;
-    TileCounter *counters;     // [n_counters], one a stage
-    int n_counters;
+    TileBlock *blocks;         // one a worker
+    size_t ahead_bytes;        // how far ahead of the stages memory is asked for
     TileCounter done;          // tiles finished in the running step
 };
+
+enum { MOST_AHEAD = 16 << 20, LINE_BYTES = 64 };
 
 struct Program {
     void *library;
     CpuKernel kernel;
+    long asks;                 // lines for later kernels, a tile at most
 };
 
 // ---- opening ----
@@ -47,17 +53,22 @@ static void cpu_close(DeviceState *state) {
     if (!state) return;
     workers_destroy(state->workers);
     object_cache_close(state->cache);
-    free(state->counters);
+    free(state->blocks);
     free(state);
 }
 
 static bool cpu_set_threads(DeviceState *state, int threads, Error *err) {
     TRY(threads_choose(threads, &threads, err));
-    Workers *workers = workers_create(threads);
-    if (!workers)
+    TileBlock *blocks = aligned_alloc(_Alignof(TileBlock), (size_t)threads * sizeof *blocks);
+    Workers *workers = blocks ? workers_create(threads) : NULL;
+    if (!workers) {
+        free(blocks);
         return fail(err, LATHE_NO_MEMORY, "cannot start %d threads; choose fewer with --threads", threads);
+    }
     workers_destroy(state->workers);
+    free(state->blocks);
     state->workers = workers;
+    state->blocks = blocks;
     state->active = active_workers(threads);
     return true;
 }
@@ -70,6 +81,7 @@ static bool cpu_open(DeviceState **out, const char *target_name, int threads, Er
     if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the cpu device");
     memset(state, 0, sizeof *state);
     state->target = target;
+    state->ahead_bytes = shared_cache_bytes() / 2 < MOST_AHEAD ? shared_cache_bytes() / 2 : MOST_AHEAD;
     if (!object_cache_open(&state->cache, target.cc_flags, err)) {
         cpu_close(state);
         return false;
@@ -109,6 +121,10 @@ static bool program_create(const KernelSource *source, void *library, Program **
     program->library = library;
     // ISO C has no cast from an object pointer to a function; POSIX's dlsym needs one.
     memcpy(&program->kernel, &symbol, sizeof symbol);
+    char name[128];
+    snprintf(name, sizeof name, "%s_asks", source->name);
+    const long *asks = library_symbol(library, name);
+    program->asks = asks ? *asks : 0;
     *out = program;
     return true;
 }
@@ -140,13 +156,8 @@ static bool cpu_compile(DeviceState *state, const KernelSource *sources, int n, 
 
 typedef struct StepRun {
     DeviceState *state;
-    const Stage *stages;
-    int n_stages;
+    Stages stages;
 } StepRun;
-
-// What a worker takes at once of its share of the tiles that are left: a half. Neighbouring tiles read neighbouring memory, and what is asked
-// for ahead at the end of one is the beginning of the next. Smaller portions have more ends; larger ones hold up more where a worker loses its core.
-enum { PORTIONS = 2 };
 
 // Adds a worker's finished tiles; whoever completes the `all` tiles so far lets the others go on.
 static void tiles_finish(DeviceState *state, long *finished, long all) {
@@ -156,18 +167,36 @@ static void tiles_finish(DeviceState *state, long *finished, long all) {
     if (now == all) workers_signal(state->workers);
 }
 
+// Runs tiles of a stage that asks for what later ones read, as many together as can ask for what is left of a piece. If they asked for
+// nothing, they had nothing to do, and nor have those behind them.
+static void tiles_run_asking(const StepRun *run, int s, int worker, int n_workers, long first, long end, Later *later) {
+    const Stage *stage = &run->stages.at[s];
+    ptrdiff_t of_tile = stage->program->asks * LINE_BYTES;
+    while (first < end) {
+        later_refill(later, &run->stages, s, worker, n_workers);
+        const char *at = later->piece.at;
+        ptrdiff_t left = later->piece.end - at, tiles = left == 0 ? end - first : left < of_tile ? 1 : left / of_tile;
+        long next = tiles < end - first ? first + tiles : end;
+        stage->program->kernel(stage->params, first, next, &later->piece);
+        if (later->piece.at == at && next < end) stage->program->kernel(stage->params, next, end, &later->piece), next = end;
+        first = next;
+    }
+}
+
 static void stages_work(void *arg, int worker, int n_workers) {
     const StepRun *run = arg;
     DeviceState *state = run->state;
     long before = 0, finished = 0; // tiles of the stages before this one; own tiles not yet counted
-    for (int s = 0; s < run->n_stages; s++) {
-        const Stage *stage = &run->stages[s];
+    Later later = {0};
+    for (int s = 0; s < run->stages.n; s++) {
+        const Stage *stage = &run->stages.at[s];
         if (stage->needs_barrier) {
             tiles_finish(state, &finished, before);
             workers_wait(state->workers, worker, &state->done.next, before);
         }
-        for (long first, end; (first = tile_take(&state->counters[s], stage->tiles, 1, PORTIONS * n_workers, &end)) >= 0;) {
-            stage->program->kernel(stage->params, first, end);
+        for (long first, end; (first = tile_blocks_take(state->blocks, worker, n_workers, s, stage->tiles, &end)) >= 0;) {
+            if (stage->program->asks) tiles_run_asking(run, s, worker, n_workers, first, end, &later);
+            else stage->program->kernel(stage->params, first, end, &later.piece);
             finished += end - first;
         }
         before += stage->tiles;
@@ -175,29 +204,17 @@ static void stages_work(void *arg, int worker, int n_workers) {
     tiles_finish(state, &finished, before);
 }
 
-static bool counters_reserve(DeviceState *state, int n_stages, Error *err) {
-    if (n_stages <= state->n_counters) return true;
-    free(state->counters);
-    state->n_counters = 0;
-    state->counters =
-        aligned_alloc(_Alignof(TileCounter), (size_t)n_stages * sizeof *state->counters);
-    if (!state->counters)
-        return fail(err, LATHE_NO_MEMORY, "no memory for a step of %d stages", n_stages);
-    state->n_counters = n_stages;
-    return true;
-}
-
 static void stages_run(DeviceState *state, const Stage *stages, int n_stages) {
-    for (int s = 0; s < n_stages; s++) atomic_init(&state->counters[s].next, 0);
+    tile_blocks_reset(state->blocks, state->active.now);
     atomic_init(&state->done.next, 0);
-    StepRun run = {state, stages, n_stages};
+    StepRun run = {state, {stages, n_stages, state->ahead_bytes}};
     WorkerTimes times = workers_run(state->workers, state->active.now, stages_work, &run);
     active_workers_note(&state->active, &times, time_us());
 }
 
 static bool cpu_run(DeviceState *state, const Stage *stages, int n_stages, StepStats *stats,
                     Error *err) {
-    TRY(counters_reserve(state, n_stages, err));
+    if (n_stages > TILE_STAGES_MAX) return fail(err, LATHE_BAD_REQUEST, "a step of %d stages is too long: %d are the most", n_stages, TILE_STAGES_MAX);
     if (!stats || !stats->stage_us) {
         stages_run(state, stages, n_stages);
         return true;

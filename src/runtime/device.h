@@ -18,14 +18,22 @@ typedef struct Program Program;           // one compiled kernel, private to the
 // (stays alive as long as the Program where the device runs linear programs; NULL elsewhere).
 typedef struct KernelSource { const char *name; const char *text; const UOpList *program; int n_params; } KernelSource;
 
-// C-like CPU kernels have this form: runs the tiles first ≤ tile < end. params[slot] is the address of a buffer.
-typedef void (*CpuKernel)(void *const *params, long first, long end);
+// Memory from `at` to `end`.
+typedef struct Span { const char *at, *end; } Span;
+
+// C-like CPU kernels have this form: runs the tiles first ≤ tile < end. params[slot] is the address of a buffer. A kernel that leaves
+// memory idle asks for lines of `later` meanwhile, and moves its beginning behind them; it has `const long NAME_asks`, how many a tile
+// asks for at most.
+typedef void (*CpuKernel)(void *const *params, long first, long end, Span *later);
 
 typedef struct Stage {
     Program *program;
     void *const *params;       // device addresses, one a slot
     long tiles;                // ≥ 1
     bool needs_barrier;        // some earlier stage since the last barrier writes what this one touches
+    size_t nbytes;             // that it touches
+    const Span *reads;         // what it reads from end to end, and no stage writes
+    int n_reads;
 } Stage;
 
 typedef struct StepStats { uint64_t *stage_us; } StepStats;   // NULL or one entry a stage (then stages run one by one)

@@ -115,8 +115,9 @@ typedef int64_t (*BufferBytes)(void *context, int64_t id);
 Canonical canonicalize(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context);
 
 // traffic.c: the bytes of its buffers that a kernel touches, each cell once; loops without a constant end count in
-// full. arena holds scratch and must not be the graph's.
-int64_t kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context);
+// full. whole: buffers that it reads from end to end and does not write. arena holds these, and scratch; it must not be the graph's.
+typedef struct KernelTraffic { int64_t nbytes, *whole; int n_whole; } KernelTraffic;
+KernelTraffic kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context);
 
 // loops.c: root with a new RANGE for each of its own but tiles and `outer` (or NULL), which becomes `at`.
 UOp *loops_renewed(Arena *arena, UOp *root, UOp *outer, UOp *at);

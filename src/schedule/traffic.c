@@ -15,6 +15,7 @@ typedef struct Reach {
 // What the kernel does to one buffer: slices × span covers it, and so does the sum of its accesses.
 typedef struct Touched {
     int64_t id, slices, lo, hi, sum, cell_bytes;
+    bool is_selected, is_written;
 } Touched;
 
 static void reach_add(Arena *arena, Reach *r, UOp *u, int64_t times) {
@@ -90,6 +91,7 @@ static void touch(Arena *arena, Touched *t, UOp *index, int64_t width, int64_t l
     int64_t each = combinations(arena, &index->src[1], 1, limit);
     int64_t span = (r.hi - r.lo) * cell + width;
     t->cell_bytes = cell;
+    t->is_selected |= r.selectors.len > 0;
     t->slices = slices > t->slices ? slices : t->slices;
     t->lo = r.lo < t->lo ? r.lo : t->lo;
     t->hi = r.hi + (width - cell) / cell > t->hi ? r.hi + (width - cell) / cell : t->hi;
@@ -97,7 +99,7 @@ static void touch(Arena *arena, Touched *t, UOp *index, int64_t width, int64_t l
     t->sum += each < whole / width ? each * width : whole;
 }
 
-int64_t kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context) {
+KernelTraffic kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, void *context) {
     UOpList order = uop_toposort(arena, kernel_sink(kernel));
     Touched *all = arena_new(arena, order.len * sizeof *all);
     int n = 0;
@@ -107,13 +109,17 @@ int64_t kernel_traffic(Arena *arena, const Kernel *kernel, BufferBytes nbytes, v
         UOp *buffer = uop_buffer_of(u->src[0]);
         if (buffer->op != OP_BUFFER) continue;
         DType dtype = u->op == OP_LOAD ? u->dtype : u->src[0]->dtype;
-        touch(arena, touched_find(all, &n, buffer->arg[0]), u->src[0], dtype_bytes(dtype), nbytes(context, buffer->arg[0]));
+        Touched *t = touched_find(all, &n, buffer->arg[0]);
+        t->is_written |= u->op != OP_LOAD;
+        touch(arena, t, u->src[0], dtype_bytes(dtype), nbytes(context, buffer->arg[0]));
     }
-    int64_t total = 0;
+    KernelTraffic traffic = {.whole = arena_new(arena, (size_t)(n + 1) * sizeof *traffic.whole)};
     for (int i = 0; i < n; i++) {
         int64_t limit = nbytes(context, all[i].id), span = (all[i].hi - all[i].lo + 1) * all[i].cell_bytes;
         int64_t cover = span > limit / all[i].slices ? limit : all[i].slices * span;
-        total += all[i].sum < cover ? all[i].sum : cover;
+        int64_t touched = all[i].sum < cover ? all[i].sum : cover;
+        traffic.nbytes += touched;
+        if (touched == limit && !all[i].is_selected && !all[i].is_written) traffic.whole[traffic.n_whole++] = all[i].id;
     }
-    return total;
+    return traffic;
 }

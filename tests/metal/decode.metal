@@ -250,137 +250,206 @@ template<int D, int W, class T> FN T thread_xor(T x, i32 item, threadgroup u32 *
 }
 FN i64 floor_div(i64 a, i64 b) { if (!b) return 0; i64 q = a / b; return q - (a % b && (a < 0) != (b < 0)); }
 FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
-[[kernel, max_total_threads_per_threadgroup(32)]] void k69efd83f8b8cdd00(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void k03a8d548c849ea4c(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
-    vec<f32, 4> r16;
-    const i32 v0 = load<i32, 16>(((const device u8 *)p2 + 0));
-    const i32 v1 = load<i32, 16>(((const device u8 *)p5 + 0));
-    const i32 v2 = (v1*64);
-    const vec<f32, 4> v3 = make<vec<f32, 4>>(0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f);
-    vec<f32, 4> r17;
-    vec<f32, 4> r18;
-    vec<f32, 4> r19;
-    const i32 v4 = (i32)(v0 >> 6);
+    alignas(16) threadgroup f32 l11[32];
+    alignas(16) threadgroup i8 l12[32];
+    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
+    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
+    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
     const i32 tile = (i32)tile_at;
     {
-        const i32 v5 = (tile / 8);
-        const i32 v6 = (v4-v5);
-        const i32 v7 = (v6+1);
-        const i32 v8 = (v7 < 1 ? v7 : 1);
-        const i32 v9 = (v8 > 0 ? v8 : 0);
-        for (i32 n6 = 0; n6 < v9; n6++) {
-            const i32 v10 = (i32)(item >> 4);
-            const i32 v11 = (v10 < 1);
-            const i32 v12 = (v11 ? 1 : 0);
-            for (i32 n10 = 0; n10 < v12; n10++) {
-                const i32 v13 = (tile / 4);
-                const i32 v14 = (v13 % 2);
-                const i32 v15 = (v14*8192);
-                const i32 v16 = (v5*128);
-                const i32 v17 = (v15+v16);
-                const i32 v18 = (tile % 4);
-                const i32 v19 = (v18*16);
-                const i32 v20 = (v17+v19);
-                const i32 v21 = (i32)(item >> 3);
-                const i32 v22 = (v21 & 1);
-                const i32 v23 = (v22*8);
-                const i32 v24 = (v20+v23);
-                const i32 v25 = (v5*64);
-                const i32 v26 = (v0-v25);
-                const i32 v27 = (v26+1);
-                const i32 v28 = (v27 < 64 ? v27 : 64);
-                const i32 v29 = (v28 > 0 ? v28 : 0);
-                const i32 v30 = (item & 7);
-                const i32 v31 = (v29-v30);
-                const i32 v32 = (v31+7);
-                const i32 v33 = (i32)(v32 >> 3);
-                const i32 v34 = (v17+v30);
-                const i32 v35 = (v2+v5);
-                const i32 v36 = (v14*4096);
-                const i32 v37 = (v30*64);
-                const i32 v38 = (v19+v23);
-                r16 = v3;
-                r17 = v3;
-                r18 = v3;
-                r19 = v3;
-                for (i32 n11 = 0; n11 < v33; n11++) {
-                    const i32 v39 = (n11*512);
-                    const i32 v40 = load<i32, 4>(((const device u8 *)p4 + (i64)(v35) * 4 + 0));
-                    const i32 v41 = (v40*8192);
-                    const i32 v42 = (v41+v36);
-                    const i32 v43 = (v42+v37);
-                    const i32 v44 = (v43+v38);
-                    const i32 v45 = (v39+v44);
-                    const vec<f32, 4> v46 = r16;
-                    const i32 v47 = (n11*8);
-                    const i32 v48 = (v47+v34);
-                    const f32 v49 = load<f32, 4>(((const device u8 *)p1 + (i64)(v48) * 4 + 0));
-                    const vec<f32, 4> v50 = make<vec<f32, 4>>(v49, v49, v49, v49);
-                    const vec<u16, 8> v51 = load<vec<u16, 8>, 16>(((const device u8 *)p3 + (i64)(v45) * 2 + 0));
-                    const vec<u16, 4> v52 = make<vec<u16, 4>>(v51[0], v51[1], v51[2], v51[3]);
-                    const vec<f32, 4> v53 = make<vec<f32, 4>>(float_of_half(v52[0]), float_of_half(v52[1]), float_of_half(v52[2]), float_of_half(v52[3]));
-                    const vec<f32, 4> v54 = muladd(v50, v53, v46);
-                    r16 = v54;
-                    const vec<f32, 4> v55 = r17;
-                    const vec<u16, 4> v56 = make<vec<u16, 4>>(v51[4], v51[5], v51[6], v51[7]);
-                    const vec<f32, 4> v57 = make<vec<f32, 4>>(float_of_half(v56[0]), float_of_half(v56[1]), float_of_half(v56[2]), float_of_half(v56[3]));
-                    const vec<f32, 4> v58 = muladd(v50, v57, v55);
-                    r17 = v58;
-                    const vec<f32, 4> v59 = r18;
-                    const i32 v60 = (v48+64);
-                    const f32 v61 = load<f32, 4>(((const device u8 *)p1 + (i64)(v48) * 4 + 256));
-                    const vec<f32, 4> v62 = make<vec<f32, 4>>(v61, v61, v61, v61);
-                    const vec<f32, 4> v63 = muladd(v62, v53, v59);
-                    r18 = v63;
-                    const vec<f32, 4> v64 = r19;
-                    const vec<f32, 4> v65 = muladd(v62, v57, v64);
-                    r19 = v65;
-                }
-                const vec<f32, 4> v66 = r16;
-                const vec<f32, 4> v67 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v66[0], item, exchange), thread_xor<4, 8>((f32)v66[1], item, exchange), thread_xor<4, 8>((f32)v66[2], item, exchange), thread_xor<4, 8>((f32)v66[3], item, exchange));
-                const vec<f32, 4> v68 = (v67+v66);
-                const vec<f32, 4> v69 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v68[0], item, exchange), thread_xor<2, 8>((f32)v68[1], item, exchange), thread_xor<2, 8>((f32)v68[2], item, exchange), thread_xor<2, 8>((f32)v68[3], item, exchange));
-                const vec<f32, 4> v70 = (v69+v68);
-                const vec<f32, 4> v71 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v70[0], item, exchange), thread_xor<1, 8>((f32)v70[1], item, exchange), thread_xor<1, 8>((f32)v70[2], item, exchange), thread_xor<1, 8>((f32)v70[3], item, exchange));
-                const vec<f32, 4> v72 = (v71+v70);
-                const i32 v73 = (v24+4);
-                const vec<f32, 4> v74 = r17;
-                const vec<f32, 4> v75 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v74[0], item, exchange), thread_xor<4, 8>((f32)v74[1], item, exchange), thread_xor<4, 8>((f32)v74[2], item, exchange), thread_xor<4, 8>((f32)v74[3], item, exchange));
-                const vec<f32, 4> v76 = (v75+v74);
-                const vec<f32, 4> v77 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v76[0], item, exchange), thread_xor<2, 8>((f32)v76[1], item, exchange), thread_xor<2, 8>((f32)v76[2], item, exchange), thread_xor<2, 8>((f32)v76[3], item, exchange));
-                const vec<f32, 4> v78 = (v77+v76);
-                const vec<f32, 4> v79 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v78[0], item, exchange), thread_xor<1, 8>((f32)v78[1], item, exchange), thread_xor<1, 8>((f32)v78[2], item, exchange), thread_xor<1, 8>((f32)v78[3], item, exchange));
-                const vec<f32, 4> v80 = (v79+v78);
-                const i32 v81 = (v24+64);
-                const vec<f32, 4> v82 = r18;
-                const vec<f32, 4> v83 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v82[0], item, exchange), thread_xor<4, 8>((f32)v82[1], item, exchange), thread_xor<4, 8>((f32)v82[2], item, exchange), thread_xor<4, 8>((f32)v82[3], item, exchange));
-                const vec<f32, 4> v84 = (v83+v82);
-                const vec<f32, 4> v85 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v84[0], item, exchange), thread_xor<2, 8>((f32)v84[1], item, exchange), thread_xor<2, 8>((f32)v84[2], item, exchange), thread_xor<2, 8>((f32)v84[3], item, exchange));
-                const vec<f32, 4> v86 = (v85+v84);
-                const vec<f32, 4> v87 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v86[0], item, exchange), thread_xor<1, 8>((f32)v86[1], item, exchange), thread_xor<1, 8>((f32)v86[2], item, exchange), thread_xor<1, 8>((f32)v86[3], item, exchange));
-                const vec<f32, 4> v88 = (v87+v86);
-                const i32 v89 = (v24+68);
-                const vec<f32, 4> v90 = r19;
-                const vec<f32, 4> v91 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v90[0], item, exchange), thread_xor<4, 8>((f32)v90[1], item, exchange), thread_xor<4, 8>((f32)v90[2], item, exchange), thread_xor<4, 8>((f32)v90[3], item, exchange));
-                const vec<f32, 4> v92 = (v91+v90);
-                const vec<f32, 4> v93 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v92[0], item, exchange), thread_xor<2, 8>((f32)v92[1], item, exchange), thread_xor<2, 8>((f32)v92[2], item, exchange), thread_xor<2, 8>((f32)v92[3], item, exchange));
-                const vec<f32, 4> v94 = (v93+v92);
-                const vec<f32, 4> v95 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v94[0], item, exchange), thread_xor<1, 8>((f32)v94[1], item, exchange), thread_xor<1, 8>((f32)v94[2], item, exchange), thread_xor<1, 8>((f32)v94[3], item, exchange));
-                const vec<f32, 4> v96 = (v95+v94);
-                const i32 v97 = (v30 < 1);
-                const i32 v98 = (v97 ? 1 : 0);
-                for (i32 n12 = 0; n12 < v98; n12++) {
-                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 0), v72);
-                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 16), v80);
-                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 256), v88);
-                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 272), v96);
-                }
+        const i32 v3 = (i32)(item >> 4);
+        const i32 v4 = (tile*32);
+        const i32 v5 = (v3+v4);
+        const i32 v6 = (item & 15);
+        const i32 v7 = (v6*2);
+        const f32 v8 = load<f32, 4>(((const device u8 *)p2 + (i64)(v6) * 4 + 0));
+        const i32 v9 = (tile*8192);
+        const i32 v10 = (v3*256);
+        const i32 v11 = (v9+v10);
+        const i32 v12 = (v6*16);
+        const i32 v13 = (v11+v12);
+        const i32 v14 = (v6*32);
+        const vec<i8, 16> v15 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v14) * 1 + 0));
+        const i32 v16 = (v14+16);
+        const vec<i8, 16> v17 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v14) * 1 + 16));
+        const i32 v18 = load<i32, 4>(((const device u8 *)p4 + (i64)(v6) * 4 + 0));
+        const i32 v19 = (v18*8);
+        const i32 v20 = (v6 < 1);
+        const i32 v21 = (v20 ? 1 : 0);
+        for (i32 n15 = 0; n15 < 2; n15++) {
+            const i32 v22 = (n15*16);
+            const i32 v23 = (v22+v3);
+            const i32 v24 = (v22+v5);
+            const f32 v25 = load<f32, 4>(((const device u8 *)p0 + (i64)(v24) * 4 + 0));
+            const i32 v26 = (v24*32);
+            const i32 v27 = (v26+v7);
+            const u16 v28 = load<u16, 2>(((const device u8 *)p1 + (i64)(v27) * 1 + 0));
+            const f32 v29 = float_of_half(v28);
+            const f32 v30 = (v29*v8);
+            const i32 v31 = (n15*4096);
+            const i32 v32 = (v31+v13);
+            const i32 v33 = (v32+8192);
+            const vec<u8, 16> v34 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v32) * 1 + 8192));
+            const vec<u8, 16> v35 = (v34 & v1);
+            const vec<i32, 4> v36 = dot4(v0, v35, v15);
+            const vec<u64, 2> v37 = bits<vec<u64, 2>>(v34);
+            const vec<u64, 2> v38 = (vec<u64, 2>)(v37 >> 4L);
+            const vec<u8, 16> v39 = bits<vec<u8, 16>>(v38);
+            const vec<u8, 16> v40 = (v39 & v1);
+            const vec<i32, 4> v41 = dot4(v36, v40, v17);
+            const vec<i32, 2> v42 = make<vec<i32, 2>>(v41[0], v41[1]);
+            const vec<i32, 2> v43 = make<vec<i32, 2>>(v41[2], v41[3]);
+            const vec<i32, 2> v44 = (v42+v43);
+            const i32 v45 = v44[0];
+            const i32 v46 = v44[1];
+            const i32 v47 = (v45+v46);
+            const i32 v48 = (v47-v19);
+            const f32 v49 = (f32)v48;
+            const f32 v50 = (v30*v49);
+            const f32 v51 = thread_xor<8, 16>((f32)v50, item, exchange);
+            const f32 v52 = (v51+v50);
+            const f32 v53 = thread_xor<4, 16>((f32)v52, item, exchange);
+            const f32 v54 = (v53+v52);
+            const f32 v55 = thread_xor<2, 16>((f32)v54, item, exchange);
+            const f32 v56 = (v55+v54);
+            const f32 v57 = thread_xor<1, 16>((f32)v56, item, exchange);
+            const f32 v58 = (v57+v56);
+            const f32 v59 = (v25+v58);
+            for (i32 n16 = 0; n16 < v21; n16++) {
+                store<4>(((threadgroup u8 *)l11 + (i64)(v23) * 4 + 0), (f32)v59);
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
+        const i32 v60 = (i32)(item >> 5);
+        const i32 v61 = (v60 < 1);
+        const i32 v62 = (v61 ? 1 : 0);
+        for (i32 n17 = 0; n17 < v62; n17++) {
+            const i32 v63 = (item & 31);
+            const f32 v64 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v63) * 4 + 0));
+            const i32 v65 = (tile*128);
+            const i32 v66 = (v63*4);
+            const i32 v67 = (v65+v66);
+            const f32 v68 = load<f32, 4>(((const device u8 *)p6 + (i64)(v67) * 1 + 0));
+            const f32 v69 = (v64*v68);
+            const i32 v70 = bits<i32>(v69);
+            const i32 v71 = (v70 & 2147483647);
+            const i32 v72 = thread_xor<16, 32>((i32)v71, item, exchange);
+            const i32 v73 = (v72 > v71 ? v72 : v71);
+            const i32 v74 = thread_xor<8, 32>((i32)v73, item, exchange);
+            const i32 v75 = (v74 > v73 ? v74 : v73);
+            const i32 v76 = thread_xor<4, 32>((i32)v75, item, exchange);
+            const i32 v77 = (v76 > v75 ? v76 : v75);
+            const i32 v78 = thread_xor<2, 32>((i32)v77, item, exchange);
+            const i32 v79 = (v78 > v77 ? v78 : v77);
+            const i32 v80 = thread_xor<1, 32>((i32)v79, item, exchange);
+            const i32 v81 = (v80 > v79 ? v80 : v79);
+            const f32 v82 = bits<f32>(v81);
+            const f32 v83 = (v82/0x1.fcp+6f);
+            const i32 v84 = (v63 < 1);
+            const i32 v85 = (v84 ? 1 : 0);
+            for (i32 n18 = 0; n18 < v85; n18++) {
+                store<4>(((device u8 *)p5 + (i64)(tile) * 4 + 0), (f32)v83);
+            }
+        }
+        for (i32 n19 = 0; n19 < v62; n19++) {
+            const i32 v86 = (item & 31);
+            const f32 v87 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v86) * 4 + 0));
+            const i32 v88 = (tile*128);
+            const i32 v89 = (v86*4);
+            const i32 v90 = (v88+v89);
+            const f32 v91 = load<f32, 4>(((const device u8 *)p6 + (i64)(v90) * 1 + 0));
+            const f32 v92 = (v87*v91);
+            const i32 v93 = bits<i32>(v92);
+            const i32 v94 = (v93 & 2147483647);
+            const i32 v95 = thread_xor<16, 32>((i32)v94, item, exchange);
+            const i32 v96 = (v95 > v94 ? v95 : v94);
+            const i32 v97 = thread_xor<8, 32>((i32)v96, item, exchange);
+            const i32 v98 = (v97 > v96 ? v97 : v96);
+            const i32 v99 = thread_xor<4, 32>((i32)v98, item, exchange);
+            const i32 v100 = (v99 > v98 ? v99 : v98);
+            const i32 v101 = thread_xor<2, 32>((i32)v100, item, exchange);
+            const i32 v102 = (v101 > v100 ? v101 : v100);
+            const i32 v103 = thread_xor<1, 32>((i32)v102, item, exchange);
+            const i32 v104 = (v103 > v102 ? v103 : v102);
+            const f32 v105 = bits<f32>(v104);
+            const f32 v106 = (v105/0x1.fcp+6f);
+            const i32 v107 = (0x0p+0f < v106);
+            const f32 v108 = (0x1p+0f/v106);
+            const f32 v109 = (v107 ? v108 : 0x0p+0f);
+            const f32 v110 = (v92*v109);
+            const f32 v111 = (f32)(-v110);
+            const f32 v112 = (v110 > v111 ? v110 : v111);
+            const i32 v113 = (v112 < 0x1p+22f);
+            const f32 v114 = (v110+0x1.8p+23f);
+            const f32 v115 = (v114-0x1.8p+23f);
+            const f32 v116 = (v113 ? v115 : v110);
+            const f32 v117 = (v116 > -0x1p+7f ? v116 : -0x1p+7f);
+            const f32 v118 = (v117 < 0x1.fcp+6f ? v117 : 0x1.fcp+6f);
+            const i32 v119 = (conversion<i32, f32>::of(v118));
+            const i8 v120 = (i8)v119;
+            const i8 v121 = (v120 > -127 ? v120 : -127);
+            store<1>(((threadgroup u8 *)l12 + (i64)(v86) * 1 + 0), (i8)v121);
+        }
+        const i32 v122 = (i32)(item >> 3);
+        const i32 v123 = (v122 < 1);
+        const i32 v124 = (v123 ? 1 : 0);
+        for (i32 n20 = 0; n20 < v124; n20++) {
+            const i32 v125 = (item & 7);
+            const i32 v126 = (v125*4);
+            const vec<f32, 4> v127 = load<vec<f32, 4>, 16>(((const threadgroup u8 *)l11 + (i64)(v126) * 4 + 0));
+            const f32 v128 = v127[3];
+            const f32 v129 = v127[2];
+            const f32 v130 = v127[1];
+            const f32 v131 = v127[0];
+            const f32 v132 = metal::fma(v131, v131, 0x0p+0f);
+            const f32 v133 = metal::fma(v130, v130, v132);
+            const f32 v134 = metal::fma(v129, v129, v133);
+            const f32 v135 = metal::fma(v128, v128, v134);
+            const f32 v136 = thread_xor<4, 8>((f32)v135, item, exchange);
+            const f32 v137 = (v136+v135);
+            const f32 v138 = thread_xor<2, 8>((f32)v137, item, exchange);
+            const f32 v139 = (v138+v137);
+            const f32 v140 = thread_xor<1, 8>((f32)v139, item, exchange);
+            const f32 v141 = (v140+v139);
+            const i32 v142 = (v125 < 1);
+            const i32 v143 = (v142 ? 1 : 0);
+            for (i32 n21 = 0; n21 < v143; n21++) {
+                store<4>(((device u8 *)p7 + (i64)(tile) * 4 + 0), (f32)v141);
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
+        for (i32 n22 = 0; n22 < v62; n22++) {
+            const i32 v144 = (item & 31);
+            const i32 v145 = (v4+v144);
+            const i8 v146 = load<i8, 1>(((const threadgroup u8 *)l12 + (i64)(v144) * 1 + 0));
+            store<1>(((device u8 *)p8 + (i64)(v145) * 1 + 0), (i8)v146);
+        }
+        for (i32 n23 = 0; n23 < v62; n23++) {
+            const i32 v147 = (tile*2);
+            const i32 v148 = (v3 & 1);
+            const i32 v149 = (v147+v148);
+            const i32 v150 = (v148*16);
+            const i32 v151 = (v150+v6);
+            const i8 v152 = load<i8, 1>(((const threadgroup u8 *)l12 + (i64)(v151) * 1 + 0));
+            const i32 v153 = (i32)v152;
+            const i32 v154 = thread_xor<8, 16>((i32)v153, item, exchange);
+            const i32 v155 = (v154+v153);
+            const i32 v156 = thread_xor<4, 16>((i32)v155, item, exchange);
+            const i32 v157 = (v156+v155);
+            const i32 v158 = thread_xor<2, 16>((i32)v157, item, exchange);
+            const i32 v159 = (v158+v157);
+            const i32 v160 = thread_xor<1, 16>((i32)v159, item, exchange);
+            const i32 v161 = (v160+v159);
+            for (i32 n24 = 0; n24 < v21; n24++) {
+                store<4>(((device u8 *)p9 + (i64)(v149) * 4 + 0), (i32)v161);
             }
         }
     }
 }
-[[kernel, max_total_threads_per_threadgroup(256)]] void ke58f8faf3be63a61(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], device u8 *p10 [[buffer(10)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(256)]] void k8246dc3b433bda13(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], device u8 *p10 [[buffer(10)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
     alignas(16) threadgroup f32 l11[32];
@@ -599,7 +668,282 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
         }
     }
 }
-[[kernel, max_total_threads_per_threadgroup(256)]] void ke65ec146a7eee11b(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], threadgroup u32 *exchange [[threadgroup(0)]],
+[[kernel, max_total_threads_per_threadgroup(32)]] void kaba5bcf4371c0023(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
+    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
+    const i32 item = (i32)item_at;
+    vec<f32, 4> r16;
+    const i32 v0 = load<i32, 16>(((const device u8 *)p2 + 0));
+    const i32 v1 = load<i32, 16>(((const device u8 *)p5 + 0));
+    const i32 v2 = (v1*64);
+    const vec<f32, 4> v3 = make<vec<f32, 4>>(0x0p+0f, 0x0p+0f, 0x0p+0f, 0x0p+0f);
+    vec<f32, 4> r17;
+    vec<f32, 4> r18;
+    vec<f32, 4> r19;
+    const i32 v4 = (i32)(v0 >> 6);
+    const i32 tile = (i32)tile_at;
+    {
+        const i32 v5 = (tile / 8);
+        const i32 v6 = (v4-v5);
+        const i32 v7 = (v6+1);
+        const i32 v8 = (v7 < 1 ? v7 : 1);
+        const i32 v9 = (v8 > 0 ? v8 : 0);
+        for (i32 n6 = 0; n6 < v9; n6++) {
+            const i32 v10 = (i32)(item >> 4);
+            const i32 v11 = (v10 < 1);
+            const i32 v12 = (v11 ? 1 : 0);
+            for (i32 n10 = 0; n10 < v12; n10++) {
+                const i32 v13 = (tile / 4);
+                const i32 v14 = (v13 % 2);
+                const i32 v15 = (v14*8192);
+                const i32 v16 = (v5*128);
+                const i32 v17 = (v15+v16);
+                const i32 v18 = (tile % 4);
+                const i32 v19 = (v18*16);
+                const i32 v20 = (v17+v19);
+                const i32 v21 = (i32)(item >> 3);
+                const i32 v22 = (v21 & 1);
+                const i32 v23 = (v22*8);
+                const i32 v24 = (v20+v23);
+                const i32 v25 = (v5*64);
+                const i32 v26 = (v0-v25);
+                const i32 v27 = (v26+1);
+                const i32 v28 = (v27 < 64 ? v27 : 64);
+                const i32 v29 = (v28 > 0 ? v28 : 0);
+                const i32 v30 = (item & 7);
+                const i32 v31 = (v29-v30);
+                const i32 v32 = (v31+7);
+                const i32 v33 = (i32)(v32 >> 3);
+                const i32 v34 = (v17+v30);
+                const i32 v35 = (v2+v5);
+                const i32 v36 = (v14*4096);
+                const i32 v37 = (v30*64);
+                const i32 v38 = (v19+v23);
+                r16 = v3;
+                r17 = v3;
+                r18 = v3;
+                r19 = v3;
+                for (i32 n11 = 0; n11 < v33; n11++) {
+                    const i32 v39 = (n11*512);
+                    const i32 v40 = load<i32, 4>(((const device u8 *)p4 + (i64)(v35) * 4 + 0));
+                    const i32 v41 = (v40*8192);
+                    const i32 v42 = (v41+v36);
+                    const i32 v43 = (v42+v37);
+                    const i32 v44 = (v43+v38);
+                    const i32 v45 = (v39+v44);
+                    const vec<f32, 4> v46 = r16;
+                    const i32 v47 = (n11*8);
+                    const i32 v48 = (v47+v34);
+                    const f32 v49 = load<f32, 4>(((const device u8 *)p1 + (i64)(v48) * 4 + 0));
+                    const vec<f32, 4> v50 = make<vec<f32, 4>>(v49, v49, v49, v49);
+                    const vec<u16, 8> v51 = load<vec<u16, 8>, 16>(((const device u8 *)p3 + (i64)(v45) * 2 + 0));
+                    const vec<u16, 4> v52 = make<vec<u16, 4>>(v51[0], v51[1], v51[2], v51[3]);
+                    const vec<f32, 4> v53 = make<vec<f32, 4>>(float_of_half(v52[0]), float_of_half(v52[1]), float_of_half(v52[2]), float_of_half(v52[3]));
+                    const vec<f32, 4> v54 = muladd(v50, v53, v46);
+                    r16 = v54;
+                    const vec<f32, 4> v55 = r17;
+                    const vec<u16, 4> v56 = make<vec<u16, 4>>(v51[4], v51[5], v51[6], v51[7]);
+                    const vec<f32, 4> v57 = make<vec<f32, 4>>(float_of_half(v56[0]), float_of_half(v56[1]), float_of_half(v56[2]), float_of_half(v56[3]));
+                    const vec<f32, 4> v58 = muladd(v50, v57, v55);
+                    r17 = v58;
+                    const vec<f32, 4> v59 = r18;
+                    const i32 v60 = (v48+64);
+                    const f32 v61 = load<f32, 4>(((const device u8 *)p1 + (i64)(v48) * 4 + 256));
+                    const vec<f32, 4> v62 = make<vec<f32, 4>>(v61, v61, v61, v61);
+                    const vec<f32, 4> v63 = muladd(v62, v53, v59);
+                    r18 = v63;
+                    const vec<f32, 4> v64 = r19;
+                    const vec<f32, 4> v65 = muladd(v62, v57, v64);
+                    r19 = v65;
+                }
+                const vec<f32, 4> v66 = r16;
+                const vec<f32, 4> v67 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v66[0], item, exchange), thread_xor<4, 8>((f32)v66[1], item, exchange), thread_xor<4, 8>((f32)v66[2], item, exchange), thread_xor<4, 8>((f32)v66[3], item, exchange));
+                const vec<f32, 4> v68 = (v67+v66);
+                const vec<f32, 4> v69 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v68[0], item, exchange), thread_xor<2, 8>((f32)v68[1], item, exchange), thread_xor<2, 8>((f32)v68[2], item, exchange), thread_xor<2, 8>((f32)v68[3], item, exchange));
+                const vec<f32, 4> v70 = (v69+v68);
+                const vec<f32, 4> v71 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v70[0], item, exchange), thread_xor<1, 8>((f32)v70[1], item, exchange), thread_xor<1, 8>((f32)v70[2], item, exchange), thread_xor<1, 8>((f32)v70[3], item, exchange));
+                const vec<f32, 4> v72 = (v71+v70);
+                const i32 v73 = (v24+4);
+                const vec<f32, 4> v74 = r17;
+                const vec<f32, 4> v75 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v74[0], item, exchange), thread_xor<4, 8>((f32)v74[1], item, exchange), thread_xor<4, 8>((f32)v74[2], item, exchange), thread_xor<4, 8>((f32)v74[3], item, exchange));
+                const vec<f32, 4> v76 = (v75+v74);
+                const vec<f32, 4> v77 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v76[0], item, exchange), thread_xor<2, 8>((f32)v76[1], item, exchange), thread_xor<2, 8>((f32)v76[2], item, exchange), thread_xor<2, 8>((f32)v76[3], item, exchange));
+                const vec<f32, 4> v78 = (v77+v76);
+                const vec<f32, 4> v79 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v78[0], item, exchange), thread_xor<1, 8>((f32)v78[1], item, exchange), thread_xor<1, 8>((f32)v78[2], item, exchange), thread_xor<1, 8>((f32)v78[3], item, exchange));
+                const vec<f32, 4> v80 = (v79+v78);
+                const i32 v81 = (v24+64);
+                const vec<f32, 4> v82 = r18;
+                const vec<f32, 4> v83 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v82[0], item, exchange), thread_xor<4, 8>((f32)v82[1], item, exchange), thread_xor<4, 8>((f32)v82[2], item, exchange), thread_xor<4, 8>((f32)v82[3], item, exchange));
+                const vec<f32, 4> v84 = (v83+v82);
+                const vec<f32, 4> v85 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v84[0], item, exchange), thread_xor<2, 8>((f32)v84[1], item, exchange), thread_xor<2, 8>((f32)v84[2], item, exchange), thread_xor<2, 8>((f32)v84[3], item, exchange));
+                const vec<f32, 4> v86 = (v85+v84);
+                const vec<f32, 4> v87 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v86[0], item, exchange), thread_xor<1, 8>((f32)v86[1], item, exchange), thread_xor<1, 8>((f32)v86[2], item, exchange), thread_xor<1, 8>((f32)v86[3], item, exchange));
+                const vec<f32, 4> v88 = (v87+v86);
+                const i32 v89 = (v24+68);
+                const vec<f32, 4> v90 = r19;
+                const vec<f32, 4> v91 = make<vec<f32, 4>>(thread_xor<4, 8>((f32)v90[0], item, exchange), thread_xor<4, 8>((f32)v90[1], item, exchange), thread_xor<4, 8>((f32)v90[2], item, exchange), thread_xor<4, 8>((f32)v90[3], item, exchange));
+                const vec<f32, 4> v92 = (v91+v90);
+                const vec<f32, 4> v93 = make<vec<f32, 4>>(thread_xor<2, 8>((f32)v92[0], item, exchange), thread_xor<2, 8>((f32)v92[1], item, exchange), thread_xor<2, 8>((f32)v92[2], item, exchange), thread_xor<2, 8>((f32)v92[3], item, exchange));
+                const vec<f32, 4> v94 = (v93+v92);
+                const vec<f32, 4> v95 = make<vec<f32, 4>>(thread_xor<1, 8>((f32)v94[0], item, exchange), thread_xor<1, 8>((f32)v94[1], item, exchange), thread_xor<1, 8>((f32)v94[2], item, exchange), thread_xor<1, 8>((f32)v94[3], item, exchange));
+                const vec<f32, 4> v96 = (v95+v94);
+                const i32 v97 = (v30 < 1);
+                const i32 v98 = (v97 ? 1 : 0);
+                for (i32 n12 = 0; n12 < v98; n12++) {
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 0), v72);
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 16), v80);
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 256), v88);
+                    store<16>(((device u8 *)p0 + (i64)(v24) * 4 + 272), v96);
+                }
+            }
+        }
+    }
+}
+[[kernel, max_total_threads_per_threadgroup(128)]] void kd9165b90962d3e1f(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
+    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
+    const i32 item = (i32)item_at;
+    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
+    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
+    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
+    const vec<u8, 16> v3 = make<vec<u8, 16>>(48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48);
+    const vec<i32, 2> v4 = make<vec<i32, 2>>(32, 32);
+    f32 r14;
+    r14 = 0x0p+0f;
+    for (i32 n8 = 0; n8 < 2; n8++) {
+        const i32 v5 = (n8*4);
+        const vec<f32, 4> v6 = load<vec<f32, 4>, 16>(((const device u8 *)p5 + (i64)(v5) * 4 + 0));
+        const f32 v7 = v6[3];
+        const f32 v8 = v6[2];
+        const f32 v9 = v6[1];
+        const f32 v10 = v6[0];
+        const f32 v11 = r14;
+        const f32 v12 = (v10+v11);
+        const f32 v13 = (v9+v12);
+        const f32 v14 = (v8+v13);
+        const f32 v15 = (v7+v14);
+        r14 = v15;
+    }
+    const f32 v16 = r14;
+    const f32 v17 = (v16*0x1p-8f);
+    const f32 v18 = (v17+0x1.4f8b58p-17f);
+    const f32 v19 = metal::sqrt(v18);
+    const f32 v20 = (0x1p+0f/v19);
+    const i32 tile = (i32)tile_at;
+    {
+        const i32 v21 = (tile*16);
+        const i32 v22 = (i32)(item >> 3);
+        const i32 v23 = (v21+v22);
+        const i32 v24 = (v23*2);
+        const i32 v25 = (v24+212992);
+        const u16 v26 = load<u16, 2>(((const device u8 *)p1 + (i64)(v24) * 1 + 212992));
+        const f32 v27 = float_of_half(v26);
+        const i32 v28 = (item & 7);
+        const i32 v29 = (i32)(v28 >> 2);
+        const i32 v30 = (v29*4);
+        const i32 v31 = (v28 & 3);
+        const i32 v32 = (v30+v31);
+        const f32 v33 = load<f32, 4>(((const device u8 *)p2 + (i64)(v32) * 4 + 0));
+        const f32 v34 = (v27*v33);
+        const i32 v35 = (tile*256);
+        const i32 v36 = (v22*16);
+        const i32 v37 = (v35+v36);
+        const i32 v38 = (i32)(item >> 2);
+        const i32 v39 = (v38 & 1);
+        const i32 v40 = (v39*8);
+        const i32 v41 = (v37+v40);
+        const i32 v42 = (item & 3);
+        const i32 v43 = (v42*2);
+        const i32 v44 = (v41+v43);
+        const i32 v45 = (v44+196608);
+        const vec<u8, 2> v46 = load<vec<u8, 2>, 2>(((const device u8 *)p1 + (i64)(v44) * 1 + 196608));
+        const vec<i8, 2> v47 = bits<vec<i8, 2>>(v46);
+        const vec<i32, 2> v48 = converted<vec<i32, 2>>(v47);
+        const i32 v49 = (tile*2048);
+        const i32 v50 = (v22*128);
+        const i32 v51 = (v49+v50);
+        const i32 v52 = (v39*64);
+        const i32 v53 = (v51+v52);
+        const i32 v54 = (item & 1);
+        const i32 v55 = (v54*32);
+        const i32 v56 = (v53+v55);
+        const vec<u8, 16> v57 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 0));
+        const vec<u64, 2> v58 = bits<vec<u64, 2>>(v57);
+        const i32 v59 = (i32)(v42 >> 1);
+        const i32 v60 = (v59*4);
+        const u8 v61 = (u8)v60;
+        const u64 v62 = (u64)v61;
+        const vec<u64, 2> v63 = make<vec<u64, 2>>(v62, v62);
+        const vec<u64, 2> v64 = (vec<u64, 2>)(v58 >> (u64)v62);
+        const vec<u8, 16> v65 = bits<vec<u8, 16>>(v64);
+        const vec<u8, 16> v66 = (v65 & v1);
+        const i32 v67 = (tile*1024);
+        const i32 v68 = (v22*64);
+        const i32 v69 = (v67+v68);
+        const i32 v70 = (v39*32);
+        const i32 v71 = (v69+v70);
+        const i32 v72 = (v71+131072);
+        const vec<u8, 16> v73 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131072));
+        const i32 v74 = (v31*2);
+        const u8 v75 = (u8)v74;
+        const vec<u8, 16> v76 = make<vec<u8, 16>>(v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75);
+        const vec<u8, 16> v77 = (vec<u8, 16>)(v73 >> (u8)v75);
+        const vec<u64, 2> v78 = bits<vec<u64, 2>>(v77);
+        const vec<u64, 2> v79 = (vec<u64, 2>)(v78 << 4L);
+        const vec<u8, 16> v80 = bits<vec<u8, 16>>(v79);
+        const vec<u8, 16> v81 = (v80 & v3);
+        const vec<u8, 16> v82 = (v66 | v81);
+        const i32 v83 = (v39*128);
+        const i32 v84 = (v42*32);
+        const i32 v85 = (v83+v84);
+        const vec<i8, 16> v86 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 0));
+        const vec<i32, 4> v87 = dot4(v0, v82, v86);
+        const i32 v88 = (v56+16);
+        const vec<u8, 16> v89 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 16));
+        const vec<u64, 2> v90 = bits<vec<u64, 2>>(v89);
+        const vec<u64, 2> v91 = (vec<u64, 2>)(v90 >> (u64)v62);
+        const vec<u8, 16> v92 = bits<vec<u8, 16>>(v91);
+        const vec<u8, 16> v93 = (v92 & v1);
+        const i32 v94 = (v72+16);
+        const vec<u8, 16> v95 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131088));
+        const vec<u8, 16> v96 = (vec<u8, 16>)(v95 >> (u8)v75);
+        const vec<u64, 2> v97 = bits<vec<u64, 2>>(v96);
+        const vec<u64, 2> v98 = (vec<u64, 2>)(v97 << 4L);
+        const vec<u8, 16> v99 = bits<vec<u8, 16>>(v98);
+        const vec<u8, 16> v100 = (v99 & v3);
+        const vec<u8, 16> v101 = (v93 | v100);
+        const i32 v102 = (v85+16);
+        const vec<i8, 16> v103 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 16));
+        const vec<i32, 4> v104 = dot4(v0, v101, v103);
+        const vec<i32, 4> v105 = make<vec<i32, 4>>(v87[0], v87[2], v104[0], v104[2]);
+        const vec<i32, 4> v106 = make<vec<i32, 4>>(v87[1], v87[3], v104[1], v104[3]);
+        const vec<i32, 4> v107 = (v105+v106);
+        const vec<i32, 2> v108 = make<vec<i32, 2>>(v107[0], v107[2]);
+        const vec<i32, 2> v109 = make<vec<i32, 2>>(v107[1], v107[3]);
+        const vec<i32, 2> v110 = (v108+v109);
+        const i32 v111 = (v40+v43);
+        const vec<i32, 2> v112 = load<vec<i32, 2>, 8>(((const device u8 *)p4 + (i64)(v111) * 4 + 0));
+        const vec<i32, 2> v113 = (v112*v4);
+        const vec<i32, 2> v114 = (v110-v113);
+        const vec<i32, 2> v115 = (v48*v114);
+        const i32 v116 = v115[0];
+        const i32 v117 = v115[1];
+        const i32 v118 = (v116+v117);
+        const f32 v119 = (f32)v118;
+        const f32 v120 = (v34*v119);
+        const f32 v121 = (v120*v20);
+        const f32 v122 = thread_xor<4, 8>((f32)v121, item, exchange);
+        const f32 v123 = (v122+v121);
+        const f32 v124 = thread_xor<2, 8>((f32)v123, item, exchange);
+        const f32 v125 = (v124+v123);
+        const f32 v126 = thread_xor<1, 8>((f32)v125, item, exchange);
+        const f32 v127 = (v126+v125);
+        const i32 v128 = (v28 < 1);
+        const i32 v129 = (v128 ? 1 : 0);
+        for (i32 n9 = 0; n9 < v129; n9++) {
+            store<4>(((device u8 *)p0 + (i64)(v23) * 4 + 0), (f32)v127);
+        }
+    }
+}
+[[kernel, max_total_threads_per_threadgroup(256)]] void kf6744955621eb62f(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], threadgroup u32 *exchange [[threadgroup(0)]],
     u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
     const i32 item = (i32)item_at;
     const i32 v0 = load<i32, 16>(((const device u8 *)p2 + 0));
@@ -789,349 +1133,5 @@ FN i64 floor_mod(i64 a, i64 b) { return b ? a - floor_div(a, b) * b : 0; }
     const i32 v169 = (v168+v167);
     for (i32 n15 = 0; n15 < v83; n15++) {
         store<4>(((device u8 *)p7 + (i64)(v8) * 4 + 0), (i32)v169);
-    }
-}
-[[kernel, max_total_threads_per_threadgroup(256)]] void kef2277244b709d0a(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], device u8 *p6 [[buffer(6)]], device u8 *p7 [[buffer(7)]], device u8 *p8 [[buffer(8)]], device u8 *p9 [[buffer(9)]], threadgroup u32 *exchange [[threadgroup(0)]],
-    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
-    const i32 item = (i32)item_at;
-    alignas(16) threadgroup f32 l11[32];
-    alignas(16) threadgroup i8 l12[32];
-    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
-    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
-    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
-    const i32 tile = (i32)tile_at;
-    {
-        const i32 v3 = (i32)(item >> 4);
-        const i32 v4 = (tile*32);
-        const i32 v5 = (v3+v4);
-        const i32 v6 = (item & 15);
-        const i32 v7 = (v6*2);
-        const f32 v8 = load<f32, 4>(((const device u8 *)p2 + (i64)(v6) * 4 + 0));
-        const i32 v9 = (tile*8192);
-        const i32 v10 = (v3*256);
-        const i32 v11 = (v9+v10);
-        const i32 v12 = (v6*16);
-        const i32 v13 = (v11+v12);
-        const i32 v14 = (v6*32);
-        const vec<i8, 16> v15 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v14) * 1 + 0));
-        const i32 v16 = (v14+16);
-        const vec<i8, 16> v17 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v14) * 1 + 16));
-        const i32 v18 = load<i32, 4>(((const device u8 *)p4 + (i64)(v6) * 4 + 0));
-        const i32 v19 = (v18*8);
-        const i32 v20 = (v6 < 1);
-        const i32 v21 = (v20 ? 1 : 0);
-        for (i32 n15 = 0; n15 < 2; n15++) {
-            const i32 v22 = (n15*16);
-            const i32 v23 = (v22+v3);
-            const i32 v24 = (v22+v5);
-            const f32 v25 = load<f32, 4>(((const device u8 *)p0 + (i64)(v24) * 4 + 0));
-            const i32 v26 = (v24*32);
-            const i32 v27 = (v26+v7);
-            const u16 v28 = load<u16, 2>(((const device u8 *)p1 + (i64)(v27) * 1 + 0));
-            const f32 v29 = float_of_half(v28);
-            const f32 v30 = (v29*v8);
-            const i32 v31 = (n15*4096);
-            const i32 v32 = (v31+v13);
-            const i32 v33 = (v32+8192);
-            const vec<u8, 16> v34 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v32) * 1 + 8192));
-            const vec<u8, 16> v35 = (v34 & v1);
-            const vec<i32, 4> v36 = dot4(v0, v35, v15);
-            const vec<u64, 2> v37 = bits<vec<u64, 2>>(v34);
-            const vec<u64, 2> v38 = (vec<u64, 2>)(v37 >> 4L);
-            const vec<u8, 16> v39 = bits<vec<u8, 16>>(v38);
-            const vec<u8, 16> v40 = (v39 & v1);
-            const vec<i32, 4> v41 = dot4(v36, v40, v17);
-            const vec<i32, 2> v42 = make<vec<i32, 2>>(v41[0], v41[1]);
-            const vec<i32, 2> v43 = make<vec<i32, 2>>(v41[2], v41[3]);
-            const vec<i32, 2> v44 = (v42+v43);
-            const i32 v45 = v44[0];
-            const i32 v46 = v44[1];
-            const i32 v47 = (v45+v46);
-            const i32 v48 = (v47-v19);
-            const f32 v49 = (f32)v48;
-            const f32 v50 = (v30*v49);
-            const f32 v51 = thread_xor<8, 16>((f32)v50, item, exchange);
-            const f32 v52 = (v51+v50);
-            const f32 v53 = thread_xor<4, 16>((f32)v52, item, exchange);
-            const f32 v54 = (v53+v52);
-            const f32 v55 = thread_xor<2, 16>((f32)v54, item, exchange);
-            const f32 v56 = (v55+v54);
-            const f32 v57 = thread_xor<1, 16>((f32)v56, item, exchange);
-            const f32 v58 = (v57+v56);
-            const f32 v59 = (v25+v58);
-            for (i32 n16 = 0; n16 < v21; n16++) {
-                store<4>(((threadgroup u8 *)l11 + (i64)(v23) * 4 + 0), (f32)v59);
-            }
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
-        const i32 v60 = (i32)(item >> 5);
-        const i32 v61 = (v60 < 1);
-        const i32 v62 = (v61 ? 1 : 0);
-        for (i32 n17 = 0; n17 < v62; n17++) {
-            const i32 v63 = (item & 31);
-            const f32 v64 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v63) * 4 + 0));
-            const i32 v65 = (tile*128);
-            const i32 v66 = (v63*4);
-            const i32 v67 = (v65+v66);
-            const f32 v68 = load<f32, 4>(((const device u8 *)p6 + (i64)(v67) * 1 + 0));
-            const f32 v69 = (v64*v68);
-            const i32 v70 = bits<i32>(v69);
-            const i32 v71 = (v70 & 2147483647);
-            const i32 v72 = thread_xor<16, 32>((i32)v71, item, exchange);
-            const i32 v73 = (v72 > v71 ? v72 : v71);
-            const i32 v74 = thread_xor<8, 32>((i32)v73, item, exchange);
-            const i32 v75 = (v74 > v73 ? v74 : v73);
-            const i32 v76 = thread_xor<4, 32>((i32)v75, item, exchange);
-            const i32 v77 = (v76 > v75 ? v76 : v75);
-            const i32 v78 = thread_xor<2, 32>((i32)v77, item, exchange);
-            const i32 v79 = (v78 > v77 ? v78 : v77);
-            const i32 v80 = thread_xor<1, 32>((i32)v79, item, exchange);
-            const i32 v81 = (v80 > v79 ? v80 : v79);
-            const f32 v82 = bits<f32>(v81);
-            const f32 v83 = (v82/0x1.fcp+6f);
-            const i32 v84 = (v63 < 1);
-            const i32 v85 = (v84 ? 1 : 0);
-            for (i32 n18 = 0; n18 < v85; n18++) {
-                store<4>(((device u8 *)p5 + (i64)(tile) * 4 + 0), (f32)v83);
-            }
-        }
-        for (i32 n19 = 0; n19 < v62; n19++) {
-            const i32 v86 = (item & 31);
-            const f32 v87 = load<f32, 4>(((const threadgroup u8 *)l11 + (i64)(v86) * 4 + 0));
-            const i32 v88 = (tile*128);
-            const i32 v89 = (v86*4);
-            const i32 v90 = (v88+v89);
-            const f32 v91 = load<f32, 4>(((const device u8 *)p6 + (i64)(v90) * 1 + 0));
-            const f32 v92 = (v87*v91);
-            const i32 v93 = bits<i32>(v92);
-            const i32 v94 = (v93 & 2147483647);
-            const i32 v95 = thread_xor<16, 32>((i32)v94, item, exchange);
-            const i32 v96 = (v95 > v94 ? v95 : v94);
-            const i32 v97 = thread_xor<8, 32>((i32)v96, item, exchange);
-            const i32 v98 = (v97 > v96 ? v97 : v96);
-            const i32 v99 = thread_xor<4, 32>((i32)v98, item, exchange);
-            const i32 v100 = (v99 > v98 ? v99 : v98);
-            const i32 v101 = thread_xor<2, 32>((i32)v100, item, exchange);
-            const i32 v102 = (v101 > v100 ? v101 : v100);
-            const i32 v103 = thread_xor<1, 32>((i32)v102, item, exchange);
-            const i32 v104 = (v103 > v102 ? v103 : v102);
-            const f32 v105 = bits<f32>(v104);
-            const f32 v106 = (v105/0x1.fcp+6f);
-            const i32 v107 = (0x0p+0f < v106);
-            const f32 v108 = (0x1p+0f/v106);
-            const f32 v109 = (v107 ? v108 : 0x0p+0f);
-            const f32 v110 = (v92*v109);
-            const f32 v111 = (f32)(-v110);
-            const f32 v112 = (v110 > v111 ? v110 : v111);
-            const i32 v113 = (v112 < 0x1p+22f);
-            const f32 v114 = (v110+0x1.8p+23f);
-            const f32 v115 = (v114-0x1.8p+23f);
-            const f32 v116 = (v113 ? v115 : v110);
-            const f32 v117 = (v116 > -0x1p+7f ? v116 : -0x1p+7f);
-            const f32 v118 = (v117 < 0x1.fcp+6f ? v117 : 0x1.fcp+6f);
-            const i32 v119 = (conversion<i32, f32>::of(v118));
-            const i8 v120 = (i8)v119;
-            const i8 v121 = (v120 > -127 ? v120 : -127);
-            store<1>(((threadgroup u8 *)l12 + (i64)(v86) * 1 + 0), (i8)v121);
-        }
-        const i32 v122 = (i32)(item >> 3);
-        const i32 v123 = (v122 < 1);
-        const i32 v124 = (v123 ? 1 : 0);
-        for (i32 n20 = 0; n20 < v124; n20++) {
-            const i32 v125 = (item & 7);
-            const i32 v126 = (v125*4);
-            const vec<f32, 4> v127 = load<vec<f32, 4>, 16>(((const threadgroup u8 *)l11 + (i64)(v126) * 4 + 0));
-            const f32 v128 = v127[3];
-            const f32 v129 = v127[2];
-            const f32 v130 = v127[1];
-            const f32 v131 = v127[0];
-            const f32 v132 = metal::fma(v131, v131, 0x0p+0f);
-            const f32 v133 = metal::fma(v130, v130, v132);
-            const f32 v134 = metal::fma(v129, v129, v133);
-            const f32 v135 = metal::fma(v128, v128, v134);
-            const f32 v136 = thread_xor<4, 8>((f32)v135, item, exchange);
-            const f32 v137 = (v136+v135);
-            const f32 v138 = thread_xor<2, 8>((f32)v137, item, exchange);
-            const f32 v139 = (v138+v137);
-            const f32 v140 = thread_xor<1, 8>((f32)v139, item, exchange);
-            const f32 v141 = (v140+v139);
-            const i32 v142 = (v125 < 1);
-            const i32 v143 = (v142 ? 1 : 0);
-            for (i32 n21 = 0; n21 < v143; n21++) {
-                store<4>(((device u8 *)p7 + (i64)(tile) * 4 + 0), (f32)v141);
-            }
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
-        for (i32 n22 = 0; n22 < v62; n22++) {
-            const i32 v144 = (item & 31);
-            const i32 v145 = (v4+v144);
-            const i8 v146 = load<i8, 1>(((const threadgroup u8 *)l12 + (i64)(v144) * 1 + 0));
-            store<1>(((device u8 *)p8 + (i64)(v145) * 1 + 0), (i8)v146);
-        }
-        for (i32 n23 = 0; n23 < v62; n23++) {
-            const i32 v147 = (tile*2);
-            const i32 v148 = (v3 & 1);
-            const i32 v149 = (v147+v148);
-            const i32 v150 = (v148*16);
-            const i32 v151 = (v150+v6);
-            const i8 v152 = load<i8, 1>(((const threadgroup u8 *)l12 + (i64)(v151) * 1 + 0));
-            const i32 v153 = (i32)v152;
-            const i32 v154 = thread_xor<8, 16>((i32)v153, item, exchange);
-            const i32 v155 = (v154+v153);
-            const i32 v156 = thread_xor<4, 16>((i32)v155, item, exchange);
-            const i32 v157 = (v156+v155);
-            const i32 v158 = thread_xor<2, 16>((i32)v157, item, exchange);
-            const i32 v159 = (v158+v157);
-            const i32 v160 = thread_xor<1, 16>((i32)v159, item, exchange);
-            const i32 v161 = (v160+v159);
-            for (i32 n24 = 0; n24 < v21; n24++) {
-                store<4>(((device u8 *)p9 + (i64)(v149) * 4 + 0), (i32)v161);
-            }
-        }
-    }
-}
-[[kernel, max_total_threads_per_threadgroup(128)]] void kfe77ec9c0cc71ef3(device u8 *p0 [[buffer(0)]], device u8 *p1 [[buffer(1)]], device u8 *p2 [[buffer(2)]], device u8 *p3 [[buffer(3)]], device u8 *p4 [[buffer(4)]], device u8 *p5 [[buffer(5)]], threadgroup u32 *exchange [[threadgroup(0)]],
-    u32 tile_at [[threadgroup_position_in_grid]], u32 item_at [[thread_position_in_threadgroup]]) {
-    const i32 item = (i32)item_at;
-    const vec<i32, 4> v0 = make<vec<i32, 4>>(0, 0, 0, 0);
-    const vec<u8, 16> v1 = make<vec<u8, 16>>(15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15);
-    const vec<u64, 2> v2 = make<vec<u64, 2>>(4L, 4L);
-    const vec<u8, 16> v3 = make<vec<u8, 16>>(48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48);
-    const vec<i32, 2> v4 = make<vec<i32, 2>>(32, 32);
-    f32 r14;
-    r14 = 0x0p+0f;
-    for (i32 n8 = 0; n8 < 2; n8++) {
-        const i32 v5 = (n8*4);
-        const vec<f32, 4> v6 = load<vec<f32, 4>, 16>(((const device u8 *)p5 + (i64)(v5) * 4 + 0));
-        const f32 v7 = v6[3];
-        const f32 v8 = v6[2];
-        const f32 v9 = v6[1];
-        const f32 v10 = v6[0];
-        const f32 v11 = r14;
-        const f32 v12 = (v10+v11);
-        const f32 v13 = (v9+v12);
-        const f32 v14 = (v8+v13);
-        const f32 v15 = (v7+v14);
-        r14 = v15;
-    }
-    const f32 v16 = r14;
-    const f32 v17 = (v16*0x1p-8f);
-    const f32 v18 = (v17+0x1.4f8b58p-17f);
-    const f32 v19 = metal::sqrt(v18);
-    const f32 v20 = (0x1p+0f/v19);
-    const i32 tile = (i32)tile_at;
-    {
-        const i32 v21 = (tile*16);
-        const i32 v22 = (i32)(item >> 3);
-        const i32 v23 = (v21+v22);
-        const i32 v24 = (v23*2);
-        const i32 v25 = (v24+212992);
-        const u16 v26 = load<u16, 2>(((const device u8 *)p1 + (i64)(v24) * 1 + 212992));
-        const f32 v27 = float_of_half(v26);
-        const i32 v28 = (item & 7);
-        const i32 v29 = (i32)(v28 >> 2);
-        const i32 v30 = (v29*4);
-        const i32 v31 = (v28 & 3);
-        const i32 v32 = (v30+v31);
-        const f32 v33 = load<f32, 4>(((const device u8 *)p2 + (i64)(v32) * 4 + 0));
-        const f32 v34 = (v27*v33);
-        const i32 v35 = (tile*256);
-        const i32 v36 = (v22*16);
-        const i32 v37 = (v35+v36);
-        const i32 v38 = (i32)(item >> 2);
-        const i32 v39 = (v38 & 1);
-        const i32 v40 = (v39*8);
-        const i32 v41 = (v37+v40);
-        const i32 v42 = (item & 3);
-        const i32 v43 = (v42*2);
-        const i32 v44 = (v41+v43);
-        const i32 v45 = (v44+196608);
-        const vec<u8, 2> v46 = load<vec<u8, 2>, 2>(((const device u8 *)p1 + (i64)(v44) * 1 + 196608));
-        const vec<i8, 2> v47 = bits<vec<i8, 2>>(v46);
-        const vec<i32, 2> v48 = converted<vec<i32, 2>>(v47);
-        const i32 v49 = (tile*2048);
-        const i32 v50 = (v22*128);
-        const i32 v51 = (v49+v50);
-        const i32 v52 = (v39*64);
-        const i32 v53 = (v51+v52);
-        const i32 v54 = (item & 1);
-        const i32 v55 = (v54*32);
-        const i32 v56 = (v53+v55);
-        const vec<u8, 16> v57 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 0));
-        const vec<u64, 2> v58 = bits<vec<u64, 2>>(v57);
-        const i32 v59 = (i32)(v42 >> 1);
-        const i32 v60 = (v59*4);
-        const u8 v61 = (u8)v60;
-        const u64 v62 = (u64)v61;
-        const vec<u64, 2> v63 = make<vec<u64, 2>>(v62, v62);
-        const vec<u64, 2> v64 = (vec<u64, 2>)(v58 >> (u64)v62);
-        const vec<u8, 16> v65 = bits<vec<u8, 16>>(v64);
-        const vec<u8, 16> v66 = (v65 & v1);
-        const i32 v67 = (tile*1024);
-        const i32 v68 = (v22*64);
-        const i32 v69 = (v67+v68);
-        const i32 v70 = (v39*32);
-        const i32 v71 = (v69+v70);
-        const i32 v72 = (v71+131072);
-        const vec<u8, 16> v73 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131072));
-        const i32 v74 = (v31*2);
-        const u8 v75 = (u8)v74;
-        const vec<u8, 16> v76 = make<vec<u8, 16>>(v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75, v75);
-        const vec<u8, 16> v77 = (vec<u8, 16>)(v73 >> (u8)v75);
-        const vec<u64, 2> v78 = bits<vec<u64, 2>>(v77);
-        const vec<u64, 2> v79 = (vec<u64, 2>)(v78 << 4L);
-        const vec<u8, 16> v80 = bits<vec<u8, 16>>(v79);
-        const vec<u8, 16> v81 = (v80 & v3);
-        const vec<u8, 16> v82 = (v66 | v81);
-        const i32 v83 = (v39*128);
-        const i32 v84 = (v42*32);
-        const i32 v85 = (v83+v84);
-        const vec<i8, 16> v86 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 0));
-        const vec<i32, 4> v87 = dot4(v0, v82, v86);
-        const i32 v88 = (v56+16);
-        const vec<u8, 16> v89 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v56) * 1 + 16));
-        const vec<u64, 2> v90 = bits<vec<u64, 2>>(v89);
-        const vec<u64, 2> v91 = (vec<u64, 2>)(v90 >> (u64)v62);
-        const vec<u8, 16> v92 = bits<vec<u8, 16>>(v91);
-        const vec<u8, 16> v93 = (v92 & v1);
-        const i32 v94 = (v72+16);
-        const vec<u8, 16> v95 = load<vec<u8, 16>, 16>(((const device u8 *)p1 + (i64)(v71) * 1 + 131088));
-        const vec<u8, 16> v96 = (vec<u8, 16>)(v95 >> (u8)v75);
-        const vec<u64, 2> v97 = bits<vec<u64, 2>>(v96);
-        const vec<u64, 2> v98 = (vec<u64, 2>)(v97 << 4L);
-        const vec<u8, 16> v99 = bits<vec<u8, 16>>(v98);
-        const vec<u8, 16> v100 = (v99 & v3);
-        const vec<u8, 16> v101 = (v93 | v100);
-        const i32 v102 = (v85+16);
-        const vec<i8, 16> v103 = load<vec<i8, 16>, 16>(((const device u8 *)p3 + (i64)(v85) * 1 + 16));
-        const vec<i32, 4> v104 = dot4(v0, v101, v103);
-        const vec<i32, 4> v105 = make<vec<i32, 4>>(v87[0], v87[2], v104[0], v104[2]);
-        const vec<i32, 4> v106 = make<vec<i32, 4>>(v87[1], v87[3], v104[1], v104[3]);
-        const vec<i32, 4> v107 = (v105+v106);
-        const vec<i32, 2> v108 = make<vec<i32, 2>>(v107[0], v107[2]);
-        const vec<i32, 2> v109 = make<vec<i32, 2>>(v107[1], v107[3]);
-        const vec<i32, 2> v110 = (v108+v109);
-        const i32 v111 = (v40+v43);
-        const vec<i32, 2> v112 = load<vec<i32, 2>, 8>(((const device u8 *)p4 + (i64)(v111) * 4 + 0));
-        const vec<i32, 2> v113 = (v112*v4);
-        const vec<i32, 2> v114 = (v110-v113);
-        const vec<i32, 2> v115 = (v48*v114);
-        const i32 v116 = v115[0];
-        const i32 v117 = v115[1];
-        const i32 v118 = (v116+v117);
-        const f32 v119 = (f32)v118;
-        const f32 v120 = (v34*v119);
-        const f32 v121 = (v120*v20);
-        const f32 v122 = thread_xor<4, 8>((f32)v121, item, exchange);
-        const f32 v123 = (v122+v121);
-        const f32 v124 = thread_xor<2, 8>((f32)v123, item, exchange);
-        const f32 v125 = (v124+v123);
-        const f32 v126 = thread_xor<1, 8>((f32)v125, item, exchange);
-        const f32 v127 = (v126+v125);
-        const i32 v128 = (v28 < 1);
-        const i32 v129 = (v128 ? 1 : 0);
-        for (i32 n9 = 0; n9 < v129; n9++) {
-            store<4>(((device u8 *)p0 + (i64)(v23) * 4 + 0), (f32)v127);
-        }
     }
 }

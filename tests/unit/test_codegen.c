@@ -287,6 +287,49 @@ static void test_asks_far_ahead_where_it_computes(void **state) {
     }
 }
 
+// Lines that a program asks for on behalf of later ones, in all its steps of a tile.
+static int64_t lines_for_later(const UOpList *program) {
+    int64_t n = 0, steps[16] = {1};
+    int depth = 0;
+    for (size_t k = 0; k < program->len; k++) {
+        const UOp *u = program->at[k];
+        if (u->op == OP_RANGE) steps[depth + 1] = steps[depth] * range_size(u), depth++;
+        if (u->op == OP_END) depth--;
+        if (u->op == OP_PREFETCH_LATER) n += steps[depth - 1] * ((range_size(u->src[0]) + u->arg[0] - 1) / u->arg[0]);
+    }
+    return n;
+}
+
+// Ten heads that share each key compute so long that memory could bring something else meanwhile, and the text says how much that may
+// be. A product waits for its weights, and four heads a key for keys.
+static void test_asks_for_later_where_memory_is_idle(void **state) {
+    (void)state;
+    enum { PAGES = 64, KEYS = 64, D = 576 };
+    Error err = {0};
+    Target target;
+    assert_true(cpu_target_find(&target, "zen4", &err));
+    for (int64_t heads = 4; heads <= 20; heads += 16) {
+        Arena *arena = arena_create();
+        Graph *g = graph_create(arena);
+        Tensor q = tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, heads, 1, D)), k = tensor_buffer(g, 1, DT_F16, 0, 0, dims(PAGES, 1, KEYS, D));
+        UOpList program = last_program_of(arena, tensor_sum(tensor_mul(q, tensor_cast(k, DT_F32)), -1), &target);
+        int64_t lines = lines_for_later(&program);
+        assert_int_equal(lines > 0, heads == 20);
+        const char *text = render(arena, "kernel", &program, &c_dialect, &target);
+        const char *count = strstr(text, "const long kernel_asks = ");
+        assert_int_equal(count != NULL, heads == 20);
+        if (count) assert_int_equal(strtol(strchr(count, '=') + 1, NULL, 10), lines);
+        arena_destroy(arena);
+    }
+    static const uint32_t types[] = {2, 8, 12, 14, 20};   // Q4_0, Q8_0, Q4_K, Q6_K, IQ4_NL
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        Arena *arena = arena_create();
+        UOpList program = product_program(arena, quant_find(types[i]), "zen4");
+        assert_int_equal(lines_for_later(&program), 0);
+        arena_destroy(arena);
+    }
+}
+
 // A statement without a loop stays before a loop that comes behind it: nothing but their order may keep them apart.
 static void test_statements_keep_their_order(void **state) {
     (void)state;
@@ -603,7 +646,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),

@@ -35,7 +35,7 @@ static void steps_run_again(void **state) {
     if (!device->compile(d, &source, 1, &program, &err)) compare_fail("%s", err.text);
     char *at = device->alloc(d, sizeof numbers);
     void *first = at, *second = at + 4 * sizeof *numbers;
-    Stage stages[2] = {{program, &first, TILES, false}, {program, &second, TILES - 1, true}};
+    Stage stages[2] = {{.program = program, .params = &first, .tiles = TILES}, {.program = program, .params = &second, .tiles = TILES - 1, .needs_barrier = true}};
     for (int i = 0; i < 3; i++)
         if (!device->run(d, stages, 2, NULL, &err)) compare_fail("%s", err.text);
     device->forget(d, stages);

@@ -48,7 +48,7 @@ static void the_device_runs_stages_in_order(void **state) {
     void *a = eval_device.alloc(device, sizeof in), *b = eval_device.alloc(device, sizeof in);
     eval_device.upload(device, a, in, sizeof in);
     void *there[] = {a, b}, *back[] = {b, a}, *none[] = {a, NULL};
-    Stage stages[] = {{code, there, 4, false}, {code, back, 3, true}};
+    Stage stages[] = {{.program = code, .params = there, .tiles = 4}, {.program = code, .params = back, .tiles = 3, .needs_barrier = true}};
     uint64_t us[2] = {UINT64_MAX, UINT64_MAX};
     assert_true(eval_device.run(device, stages, 2, &(StepStats){us}, &err));
     eval_device.download(device, out, a, sizeof out);
@@ -57,7 +57,7 @@ static void the_device_runs_stages_in_order(void **state) {
     stages[1].params = none;
     assert_false(eval_device.run(device, stages, 2, NULL, &err));
     assert_non_null(strstr(err.text, "kernel double: parameter 1"));
-    stages[1] = (Stage){code, there, 5, false};
+    stages[1] = (Stage){.program = code, .params = there, .tiles = 5};
     assert_false(eval_device.run(device, stages + 1, 1, NULL, &err));
     assert_non_null(strstr(err.text, "tile 4"));
     eval_device.unload(device, code);

@@ -121,7 +121,7 @@ static void twice_runs(DeviceState *d) {
     char *at = device->alloc(d, sizeof numbers);
     device->upload(d, at, numbers, sizeof numbers);
     void *part = at + 8 * sizeof *numbers;
-    Stage stages[2] = {{program, &part, N, false}, {program, &part, N, true}};
+    Stage stages[2] = {{.program = program, .params = &part, .tiles = N}, {.program = program, .params = &part, .tiles = N, .needs_barrier = true}};
     StepStats stats = {us};
     if (!device->run(d, stages, 2, NULL, &err) || !device->run(d, stages, 1, &stats, &err)) compare_fail("%s", err.text);
     device->download(d, got, at, sizeof got);

@@ -370,7 +370,7 @@ static void kernels_run_for_each_target(void **state) {
     (void)state;
     static const char text[] =
         "typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));\n"
-        "void scale(void *const *params, long first, long end) {\n"
+        "void scale(void *const *params, long first, long end, void *later) {\n"
         "    for (long t = first; t < end; t++)\n"
         "        ((vec *)params[0])[t] = ((const vec *)params[1])[t] * 3.0f + 1.0f;\n"
         "}\n";
@@ -449,8 +449,8 @@ static void open_refuses_nonsense(void **state) {
     // A kernel whose text lacks the function that its name promises.
     device = device_opened(cpu, NULL, 1);
     KernelSource sources[] = {
-        {.name = "here", .text = "void here(void *const *p, long a, long b) {}\n"},
-        {.name = "promised", .text = "void other(void *const *p, long a, long b) {}\n"}};
+        {.name = "here", .text = "void here(void *const *p, long a, long b, void *later) {}\n"},
+        {.name = "promised", .text = "void other(void *const *p, long a, long b, void *later) {}\n"}};
     Program *programs[2];
     assert_false(cpu->compile(device, sources, 2, programs, &err));
     assert_non_null(strstr(err.text, "promised"));
@@ -508,7 +508,7 @@ enum { N_BUFFERS = 6, N_STAGES = 60, CELLS_PER_TILE = 5, MAX_TILES = 40 };
 
 static const char mix_text[] =
     "#define KERNEL(name, salt) \\\n"
-    "void name(void *const *params, long first, long end) { \\\n"
+    "void name(void *const *params, long first, long end, void *later) { \\\n"
     "    unsigned *to = params[0]; const unsigned *a = params[1], *b = params[2]; \\\n"
     "    long n = *(const long *)params[3]; \\\n"
     "    for (long i = first * 5; i < end * 5; i++) \\\n"
@@ -594,7 +594,7 @@ static void repeated_steps_allocate_nothing(void **state) {
     DeviceState *device = device_opened(cpu, NULL, 3);
     KernelSource source = {.name = "add",
                            .n_params = 1,
-                           .text = "void add(void *const *p, long a, long b) { for (; a < b; a++) "
+                           .text = "void add(void *const *p, long a, long b, void *later) { for (; a < b; a++) "
                                    "((long *)p[0])[a]++; }\n"};
     Program *program;
     if (!cpu->compile(device, &source, 1, &program, &err)) fail_msg("%s", err.text);
@@ -625,11 +625,11 @@ static void held_tile_holds_only_what_needs_it(void **state) {
         {.name = "slow",
          .n_params = 1,
          .text = "int usleep(unsigned);\n"
-                 "void slow(void *const *p, long a, long b) {\n"
+                 "void slow(void *const *p, long a, long b, void *later) {\n"
                  "    for (; a < b; a++) { if (a == 0) usleep(20000); ((int *)p[0])[a] = 1; } }\n"},
         {.name = "total",
          .n_params = 2,
-         .text = "void total(void *const *p, long a, long b) {\n"
+         .text = "void total(void *const *p, long a, long b, void *later) {\n"
                  "    for (; a < b; a++) { int n = 0; for (int i = 0; i < 64; i++) n += ((int "
                  "*)p[0])[i];\n"
                  "        ((int *)p[1])[a] = n; } }\n"}};

@@ -386,9 +386,37 @@ static void test_scales_stay_outside_inner_sums(void **state) {
     arena_destroy(p.arena);
 }
 
+static int64_t floats_of(void *context, int64_t id) { (void)context, (void)id; return ROWS * WIDTH * (int64_t)sizeof(float); }
+
+// What the only kernel of y reads from end to end: whether buffer 1 is among it.
+static bool reads_whole(Plan *p, Tensor y) {
+    plan_make(p, &y, 1);
+    assert_int_equal(p->kernels.len, 1);
+    Arena *arena = arena_create();
+    KernelTraffic traffic = kernel_traffic(arena, &p->kernels.at[0], floats_of, NULL);
+    bool is_whole = false;
+    for (int i = 0; i < traffic.n_whole; i++) is_whole |= traffic.whole[i] == 1;
+    arena_destroy(arena);
+    return is_whole;
+}
+
+// A product reads all its weights; chosen rows, half of the rows, and what is written are not what a step can ask for ahead.
+static void test_what_is_read_from_end_to_end(void **state) {
+    (void)state;
+    for (int what = 0; what < 4; what++) {
+        Plan p = plan_new();
+        Tensor x = tensor_buffer(p.g, 2, DT_F32, 0, 0, dims(WIDTH)), w = tensor_buffer(p.g, 1, DT_F32, 0, 0, dims(ROWS, WIDTH));
+        Tensor rows = tensor_buffer(p.g, 3, DT_I32, 0, ROWS - 1, dims(ROWS));
+        Tensor of[] = {w, tensor_gather(w, rows), tensor_slice(w, 0, 0, ROWS / 2), w};
+        Tensor y = what == 3 ? tensor_assign(w, w, tensor_expand(tensor_unsqueeze(x, 0), dims(ROWS, WIDTH))) : tensor_sum(tensor_mul(of[what], x), -1);
+        assert_int_equal(reads_whole(&p, y), what == 0);
+        arena_destroy(p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_norm_is_no_kernel),
+        cmocka_unit_test(test_norm_is_no_kernel), cmocka_unit_test(test_what_is_read_from_end_to_end),
         cmocka_unit_test(test_costly_number_is_stored),
         cmocka_unit_test(test_stored_buffer_is_not_put_off),
         cmocka_unit_test(test_joined_value_is_split),
