@@ -136,7 +136,8 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     Engine *e = b->engine;
     KernelList kernels;
     b->schedule.wishes = e->target.tiles;
-    b->schedule.local_bytes = e->target.group_threads > 1 ? e->target.local_bytes : 0;
+    b->schedule.local_bytes = e->target.local_bytes;
+    b->schedule.local_groups = e->target.group_threads > 1;
     b->schedule.vector_bytes = e->target.dot != DOT_NONE ? e->target.vector_bytes : 0;
     b->schedule.unsigned_dots = e->target.dot == DOT_U8I8;
     b->schedule.sums = e->sums, b->schedule.shares_all = e->shares_all;

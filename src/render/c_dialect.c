@@ -425,6 +425,8 @@ const Dialect c_dialect = {
     .kernel_close = "}\n",
     .space = "",
     .array_space = "",
+    .local_space = "",
+    .local_array = "    $element $name[$count] __attribute__((aligned(64)));\n",
     .load = "*(const $type_u *)$at",
     .load_lanes = "*(const $type_u *)$at",
     .store = "*($type_u *)$at = $0;\n",

@@ -1,5 +1,6 @@
-// local: what a tile makes for itself alone lies in its own memory, on targets whose tiles are groups of threads: a value
-// that goes from one statement to the next through global memory comes back some hundred cycles after the barrier.
+// local: what a tile makes for itself alone lies in its own memory. On targets whose tiles are groups of threads a value
+// that goes from one statement to the next through global memory comes back some hundred cycles after the barrier; elsewhere
+// it is large temporaries only, of which each thread then has one tile's part at a time.
 // In: kernels as they will run. Out: the same; temporaries that only the tile reads that stores them, in this kernel, are
 // memory of a tile (DEFINE_LOCAL). What others read as well is copied to its place behind that, so that its own tile need
 // not wait for it.
@@ -13,6 +14,8 @@
 
 // Of a kernel: little enough that as many groups run side by side as without, beside what threads exchange values in.
 enum { MOST_LOCAL_BYTES = 16 << 10, LOCAL_ALIGNMENT = 16 };
+// A tile that is one thread finds small temporaries in its caches anyway; large ones cost memory, and their way back from it.
+enum { LARGE_BYTES = 8 << 20 };
 
 typedef enum Phase { PHASE_TILE, PHASE_LAST } Phase;   // in front of a LAST_TILE, behind it
 
@@ -103,6 +106,7 @@ static CellAccess cells_touched(const Access *a) {
 static bool local_measure(Placer *p, Local *l) {
     const Temp *temp = schedule_temp_find(p->s, l->id);
     VEC(CellAccess) touched = {0};
+    if (!p->s->local_groups && temp->count * dtype_bytes(temp->dtype) < LARGE_BYTES) return false;
     l->is_copied = temp->is_output || p->usage[l->id - FIRST_TEMP_ID].is_elsewhere;
     for (size_t i = 0; i < l->accesses.len; i++) {
         const Access *a = &l->accesses.at[i];
@@ -121,7 +125,7 @@ static bool local_measure(Placer *p, Local *l) {
         if (touched.len == n_stores) l->reader = a->statement;
         vec_push(p->arena, &touched, cells_touched(a));
     }
-    if (touched.len == n_stores) return false;
+    if (touched.len == n_stores || (l->is_copied && !p->s->local_groups)) return false;   // a copy saves no memory
     if (!tile_cells_find(p->arena, touched.at, touched.len, p->most, &l->cells)) return false;
     int64_t nbytes = l->cells.count * dtype_bytes(temp->dtype);
     l->nbytes = (nbytes + LOCAL_ALIGNMENT - 1) / LOCAL_ALIGNMENT * LOCAL_ALIGNMENT;
@@ -237,7 +241,8 @@ static void rewrite_kernel(Placer *p, Kernel *kernel, LocalList *locals) {
 }
 
 void schedule_local(Schedule *s, KernelList *kernels) {
-    Placer p = {.s = s, .most = s->local_bytes / 2 < MOST_LOCAL_BYTES ? s->local_bytes / 2 : MOST_LOCAL_BYTES};
+    Placer p = {.s = s, .most = s->local_bytes / 2};
+    if (s->local_groups && p.most > MOST_LOCAL_BYTES) p.most = MOST_LOCAL_BYTES;
     if (p.most <= 0) return;
     p.arena = arena_create();
     p.usage = arena_new(s->arena, (s->temps.len + 1) * sizeof *p.usage);

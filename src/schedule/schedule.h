@@ -31,7 +31,8 @@ typedef struct Schedule {
     VEC(Temp) temps;             // temp i has id FIRST_TEMP_ID + i
     int64_t *output_ids;         // buffer id of each output of the graph
     TileWishes wishes;           // of the target; zeros: a CPU's
-    int local_bytes;             // memory of a tile that is a group of threads; 0: tiles are none, or have none
+    int local_bytes;             // memory of a tile; 0: it has none
+    bool local_groups;           // tiles are groups of threads
     int vector_bytes;            // of a register whose lanes multiply bytes; 0: there is none
     bool unsigned_dots;          // the target's dot products want one factor of bytes without sign
     SumForm sums;                // where tiles may share them

@@ -28,7 +28,7 @@ static void kernel_new(Made *m) {
 
 static Made made(void) {
     Arena *arena = arena_create();
-    Made m = {.arena = arena, .s = {.arena = arena, .graph = graph_create(arena), .local_bytes = LOCAL_BYTES}};
+    Made m = {.arena = arena, .s = {.arena = arena, .graph = graph_create(arena), .local_bytes = LOCAL_BYTES, .local_groups = true}};
     kernel_new(&m);
     return m;
 }
@@ -104,6 +104,22 @@ static void own_values_are_local(void **state) {
         assert_int_equal(m.kernels.at[0].stores.len, 2);
         arena_destroy(m.arena);
     }
+}
+
+// Where tiles are no groups, only what is large: 8 MiB.
+static void threads_keep_large_values(void **state) {
+    (void)state;
+    for (int is_large = 0; is_large < 2; is_large++)
+        for (int is_output = 0; is_output < 2; is_output++) {
+            Made m = made();
+            m.s.local_groups = false;
+            UOp *h = temp(&m, (8 << 20) / sizeof(float) - !is_large);
+            schedule_temp_find(&m.s, h->arg[0])->is_output = is_output;
+            add_sum(&m, h, add_square(&m, h, NULL), buffer(&m, OUTPUT), NULL);
+            place(&m);
+            assert_int_equal(local_elements(&m, 0), is_large && !is_output ? WIDTH : 0);
+            arena_destroy(m.arena);
+        }
 }
 
 // What another kernel reads, or the caller, is copied behind the store, in front of who waits for it anyway.
@@ -330,7 +346,7 @@ static void threads_stay_inside(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_values_are_local),
+        cmocka_unit_test(own_values_are_local), cmocka_unit_test(threads_keep_large_values),
         cmocka_unit_test(others_read_a_copy),
         cmocka_unit_test(shared_values_stay),
         cmocka_unit_test(tiles_part_is_the_same_in_all),
