@@ -76,17 +76,14 @@ bool file_stamp(const char *path, FileStamp *out) {
 
 // ---- clock, CPUs, memory ----
 
-uint64_t time_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+static uint64_t clock_us(clockid_t id) {
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }
 
-uint64_t thread_cpu_us(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
-}
+uint64_t time_us(void) { return clock_us(CLOCK_MONOTONIC); }
+uint64_t thread_cpu_us(void) { return clock_us(CLOCK_THREAD_CPUTIME_ID); }
 
 // The first whole number behind `label` in a small file of the system, else `missing`.
 static uint64_t system_number(const char *path, const char *label, uint64_t missing) {

@@ -92,14 +92,6 @@ int find_shared_axis(UOp *store, bool of_tile) {
     return best;
 }
 
-// Whether a loop of copies, which goes inside all others so that what they share is read once, would walk more each time than
-// the nearest cache holds. Then it stays where it is, and what a tile shares comes again from the cache behind, once a step.
-static bool walks_too_far(UOp *store, int axis) {
-    double dependent, independent;
-    shared_bytes(store, store->src[axis], true, &dependent, &independent);
-    return dependent > NEAREST_BYTES && independent <= NEXT_BYTES;
-}
-
 // The largest divisor of n that is at most `most`.
 static int64_t divisor_up_to(int64_t n, int64_t most) {
     while (n % most) most--;
@@ -107,8 +99,8 @@ static int64_t divisor_up_to(int64_t n, int64_t most) {
 }
 
 // Copies along an axis: as many float sums as two thirds of the registers hold, whose own data fill no more than three quarters of the
-// nearest cache; where others are summed, or threads compute elements, SHARED_COPIES.
-static int64_t copies_along(UOp *store, int axis, const Target *target) {
+// nearest cache; where others are summed, or threads compute elements, SHARED_COPIES. own: bytes that depend on the axis.
+static int64_t copies_along(UOp *store, int axis, double own, const Target *target) {
     int64_t size = range_size(store->src[axis]), registers = 0;
     UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
     for (size_t k = 0; k < order.len; k++) {
@@ -117,16 +109,20 @@ static int64_t copies_along(UOp *store, int axis, const Target *target) {
         if (registers || a.n_lanes != 1 || a.value->dtype != DT_F32) return lanes_dividing(size, SHARED_COPIES);
         registers = range_size(a.lanes[0]) * (int64_t)sizeof(float) / target->vector_bytes;
     }
-    double dependent, independent;
-    shared_bytes(store, store->src[axis], true, &dependent, &independent);
     int64_t most = registers > 0 ? target->n_vector_registers * 2 / 3 / registers : 0;
-    int64_t fit = dependent > 0 ? (int64_t)(NEAREST_BYTES * 3 / 4 * (double)size / dependent) : 0;   // 0: the axis has no data of its own
+    int64_t fit = own > 0 ? (int64_t)(NEAREST_BYTES * 3 / 4 * (double)size / own) : 0;   // 0: the axis has no data of its own
     if (fit < most) most = fit;
     return target->group_threads || most <= SHARED_COPIES ? lanes_dividing(size, SHARED_COPIES) : divisor_up_to(size, most);
 }
 
+// The loop of copies goes inside all others, so that what they share is read once, unless it would walk more each time than the
+// nearest cache holds: then it stays where it is, and what a tile shares comes again from the cache behind, once a step.
 UOp *with_copies(UOp *store, int axis, const Target *target) {
-    return axis ? split_store(store, axis, copies_along(store, axis, target), !walks_too_far(store, axis)) : store;
+    if (!axis) return store;
+    double own, shared;
+    shared_bytes(store, store->src[axis], true, &own, &shared);
+    bool walks_too_far = own > NEAREST_BYTES && shared <= NEXT_BYTES;
+    return split_store(store, axis, copies_along(store, axis, own, target), !walks_too_far);
 }
 
 // The elements that a thread computes at once become lanes; made behind those of its sums, which vary fastest then. Those whose

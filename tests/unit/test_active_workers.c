@@ -74,21 +74,16 @@ static void one_leaves_a_core_to_the_neighbour(void **state) {
     assert_true(run(&eight, one_of_eight, 60, 7, &clock) > 0.95);
 }
 
-static void more_than_cores_become_as_many(void **state) {
-    (void)state;
+// After five seconds two of n workers take part, and stay.
+static void two_stay(int n, Machine machine) {
     uint64_t clock = 0;
-    ActiveWorkers active = active_workers(8);
-    run(&active, two_cores, 5, 2, &clock);
-    assert_true(run(&active, two_cores, 60, 2, &clock) > 0.95);
+    ActiveWorkers active = active_workers(n);
+    run(&active, machine, 5, 2, &clock);
+    assert_true(run(&active, machine, 60, 2, &clock) > 0.95);
 }
 
-static void what_brings_nothing_is_taken_back(void **state) {
-    (void)state;
-    uint64_t clock = 0;
-    ActiveWorkers active = active_workers(2);
-    run(&active, overload, 5, 2, &clock);
-    assert_true(run(&active, overload, 60, 2, &clock) > 0.95);
-}
+static void more_than_cores_become_as_many(void **state) { (void)state; two_stay(8, two_cores); }
+static void what_brings_nothing_is_taken_back(void **state) { (void)state; two_stay(2, overload); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
