@@ -32,6 +32,7 @@ typedef struct Target {
     bool has_f16_convert;      // f16 ↔ f32 conversion of vectors
     bool has_byte_shuffle;     // table look-up of 16 bytes by a vector of indices (pshufb)
     bool has_bit_shuffle;      // BITS, and any bytes of a register by a vector of indices (vpmultishiftqb, vpermb)
+    bool has_bit_matrix;       // each bit of a byte from any bits of it, at once (gf2p8affineqb)
     bool has_round;            // floor and round of vectors (SSE4.1)
     bool reads_ahead;          // memory that a loop walks through comes sooner without requests than with them
     bool has_atomic_add;       // tiles may add to one f32 in memory, in any order

@@ -392,12 +392,34 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
     return false;
 }
 
+// A field of each byte: wide lanes shifted by k bits, of which a mask keeps what comes from the same byte. Bit i of a result is the parity
+// of the byte's bits that row 7 − i of a matrix chooses (Intel's Software Developer's Manual vol. 2, GF2P8AFFINEQB): the one k bits away.
+static bool field_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
+    const UOp *moved = u->src[0]->op == OP_BITCAST ? u->src[0]->src[0] : NULL;
+    if (!t->has_bit_matrix || u->dtype != DT_U8 || u->lanes != 32 || !moved || (moved->op != OP_SHR && moved->op != OP_SHL)) return false;
+    if (dtype_info[moved->dtype].lo < 0 || moved->lanes * dtype_bytes(moved->dtype) != u->lanes) return false;
+    Bounds by = bounds_of(moved->src[1]), mask = bounds_of(u->src[1]);
+    if (by.lo != by.hi || by.lo < 1 || by.lo > 7 || mask.lo != mask.hi) return false;
+    int k = (int)(moved->op == OP_SHR ? by.lo : -by.lo);
+    uint64_t matrix = 0;
+    for (int i = 0; i < 8; i++) {
+        if (!(mask.lo >> i & 1)) continue;
+        if (i + k < 0 || i + k > 7) return false;   // a bit of the neighbour
+        matrix |= (uint64_t)1 << (i + k) << 8 * (7 - i);
+    }
+    operands[0] = moved->src[0];
+    builder_printf(out, "(u8x32)__builtin_ia32_vgf2p8affineqb_v32qi((c8x32)$0, (c8x32)(u64x4){0x%llxull, 0x%llxull, 0x%llxull, 0x%llxull}, 0)",
+                   (unsigned long long)matrix, (unsigned long long)matrix, (unsigned long long)matrix, (unsigned long long)matrix);
+    return true;
+}
+
 static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands) {
     if (u->op == OP_VCAT) return halves_joined(out, u, target) || words_loaded(out, u, target) || words_joined(out, u);
     if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
     if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
     if (is_magnitude(u) && magnitude_op(out, u, target)) return true;
     if (u->op == OP_LOOKUP) return lookup_op(out, u, target, operands);
+    if (u->op == OP_AND && u->lanes > 1 && field_op(out, u, target, operands)) return true;
     for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) {
         const Builtin *b = &builtins[i];
         if (b->op != u->op || b->dtype != u->dtype || b->lanes != u->lanes || b->from != u->src[0]->dtype) continue;

@@ -21,7 +21,7 @@ typedef struct CpuTarget {
     uint64_t needs;
     int vector_bytes, n_vector_registers;
     DotForm dot;
-    bool has_fma, has_f16_convert, has_byte_shuffle, has_bit_shuffle, has_round, reads_ahead;
+    bool has_fma, has_f16_convert, has_byte_shuffle, has_bit_shuffle, has_bit_matrix, has_round, reads_ahead;
     const char *flags;
 } CpuTarget;
 
@@ -77,6 +77,7 @@ static void target_fill(Target *target, const CpuTarget *row) {
         .has_f16_convert = row->has_f16_convert,
         .has_byte_shuffle = row->has_byte_shuffle,
         .has_bit_shuffle = row->has_bit_shuffle,
+        .has_bit_matrix = row->has_bit_matrix,
         .has_round = row->has_round,
         .reads_ahead = row->reads_ahead,
         .unaligned_loads = true,

@@ -287,6 +287,50 @@ static void test_asks_far_ahead_where_it_computes(void **state) {
     }
 }
 
+// What GF2P8AFFINEQB makes of a byte: bit i is the parity of the bits that row 7 − i chooses.
+static int affine(uint64_t matrix, int byte) {
+    int y = 0;
+    for (int i = 0; i < 8; i++) y |= __builtin_parity((unsigned)(matrix >> 8 * (7 - i) & 0xff) & (unsigned)byte) << i;
+    return y;
+}
+
+// A shift of wide lanes and a mask that keeps what came from the same byte are one instruction where there is such a one; its matrix gives
+// the same for each byte. A mask that keeps bits of the neighbour stays a mask.
+static void test_fields_are_one_instruction(void **state) {
+    (void)state;
+    enum { LANES = 32 };
+    Error err = {0};
+    Target targets[2];
+    assert_true(cpu_target_find(&targets[0], "avx512vlvbmi", &err) && cpu_target_find(&targets[1], "zen4", &err));
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    UOp *wide = uop_load(uop_index(uop_new(g, OP_PARAM, DT_U64, 1, NULL, 0, (int64_t[]){0, 64, 0, 0, 0}, 5), uop_int(g, DT_I32, 0)), DT_U64, NULL);
+    wide = uop_new(g, OP_VCAT, DT_U64, 4, (UOp *[]){wide, wide, wide, wide}, 4, NULL, 0);
+    int n = 0;
+    for (int k = -7; k <= 7; k++)
+        for (int mask = 1; mask < 256 && k; mask++) {
+            int64_t by[LANES / 8], kept[LANES];
+            for (int i = 0; i < LANES; i++) by[i / 8] = k < 0 ? -k : k, kept[i] = mask;
+            UOp *src[] = {wide, uop_new(g, OP_VCONST, DT_U64, 4, NULL, 0, by, 4)}, *moved = uop_new(g, k < 0 ? OP_SHL : OP_SHR, DT_U64, 4, src, 2, NULL, 0);
+            UOp *parts[] = {uop_new(g, OP_BITCAST, DT_U8, LANES, &moved, 1, NULL, 0), uop_new(g, OP_VCONST, DT_U8, LANES, NULL, 0, kept, LANES)};
+            UOp *field = uop_new(g, OP_AND, DT_U8, LANES, parts, 2, NULL, 0);
+            bool is_inside = k < 0 ? !(mask & ((1 << -k) - 1)) : mask <= 255 >> k;
+            for (int t = 0; t < 2; t++) {
+                UOp *operands[DIALECT_OPERANDS] = {field->src[0], field->src[1]};
+                TextBuilder out = builder(arena);
+                bool is_one = c_dialect.vector_op(&out, field, &targets[t], operands);
+                assert_int_equal(is_one, is_inside && t == 1);
+                if (!is_one) continue;
+                assert_ptr_equal(operands[0], wide);
+                uint64_t matrix = strtoull(strstr(builder_cstr(&out), "0x"), NULL, 16);
+                for (int byte = 0; byte < 256; byte++) assert_int_equal(affine(matrix, byte), (k < 0 ? byte << -k : byte >> k) & mask);
+                n++;
+            }
+        }
+    assert_int_equal(n, 2 * (127 + 63 + 31 + 15 + 7 + 3 + 1));
+    arena_destroy(arena);
+}
+
 // Lines that a program asks for on behalf of later ones, in all its steps of a tile.
 static int64_t lines_for_later(const UOpList *program) {
     int64_t n = 0, steps[16] = {1};
@@ -646,7 +690,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),

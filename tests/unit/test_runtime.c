@@ -264,6 +264,7 @@ static void features_agree_with_the_kernel(void **state) {
         {" avx512vl ", CPU_AVX512VL},
         {" avx512vbmi ", CPU_AVX512VBMI},
         {" avx512_vnni ", CPU_AVX512VNNI},
+        {" gfni ", CPU_GFNI},
         {" avx_vnni ", CPU_AVXVNNI},
         {" clzero ", CPU_CLZERO},
     };
