@@ -152,7 +152,7 @@ typedef struct Laying { const BufferHost *host; Arena *scratch; uint8_t *own; Wo
 static void gather_some(void *context, int worker, int n_workers) {
     (void)worker, (void)n_workers;
     Piece *p = context;
-    for (long first, end; (first = tile_take(&p->jobs, (long)p->n, JOB_BLOCKS, (long)p->n, &end)) >= 0;) {
+    for (long first, end; (first = tile_take(&p->jobs, (long)p->n, JOB_BLOCKS, &end)) >= 0;) {
         for (int i = 0; i < p->n_planes; i++)
             quant_plane_gather(p->type, &p->planes[i], p->blocks + first * p->type->block_bytes, end - first,
                                p->field[i] + first * (p->planes[i].end - p->planes[i].begin));

@@ -29,7 +29,7 @@ struct DeviceState {
     TileCounter done;          // tiles finished in the running step
 };
 
-enum { MOST_AHEAD = 16 << 20, LINE_BYTES = 64 };
+enum { MOST_AHEAD = 16 << 20, LINE_BYTES = 64 };   // of memory that is asked for: half of what cores share, but no more than this
 
 struct Program {
     void *library;
@@ -81,7 +81,8 @@ static bool cpu_open(DeviceState **out, const char *target_name, int threads, Er
     if (!state) return fail(err, LATHE_NO_MEMORY, "no memory for the cpu device");
     memset(state, 0, sizeof *state);
     state->target = target;
-    state->ahead_bytes = shared_cache_bytes() / 2 < MOST_AHEAD ? shared_cache_bytes() / 2 : MOST_AHEAD;
+    state->ahead_bytes = shared_cache_bytes() / 2;
+    if (state->ahead_bytes > MOST_AHEAD) state->ahead_bytes = MOST_AHEAD;
     if (!object_cache_open(&state->cache, target.cc_flags, err)) {
         cpu_close(state);
         return false;

@@ -206,15 +206,12 @@ int workers_count(const Workers *workers) {
     return workers->n;
 }
 
-long tile_take(TileCounter *counter, long n_tiles, long least, long parts, long *end) {
-    CHECK(least >= 1 && parts >= 1);
-    long first = atomic_load_explicit(&counter->next, memory_order_relaxed), portion;
+long tile_take(TileCounter *counter, long n_tiles, long portion, long *end) {
+    CHECK(portion >= 1);
+    long first = atomic_load_explicit(&counter->next, memory_order_relaxed);
     do {
-        long left = n_tiles - first;
-        if (left <= 0) return -1;
-        portion = left / parts;
-        if (portion < least) portion = left < least ? left : least;
-    } while (!atomic_compare_exchange_weak_explicit(&counter->next, &first, first + portion, memory_order_relaxed, memory_order_relaxed));
-    *end = first + portion;
+        if (first >= n_tiles) return -1;
+        *end = n_tiles - first < portion ? n_tiles : first + portion;
+    } while (!atomic_compare_exchange_weak_explicit(&counter->next, &first, *end, memory_order_relaxed, memory_order_relaxed));
     return first;
 }

@@ -37,10 +37,8 @@ void workers_barrier(Workers *workers, int worker);
 void workers_wait(Workers *workers, int worker, atomic_long *counter, long target);
 void workers_signal(Workers *workers);
 
-// Which tile of a stage comes next; zero it between uses. Alone on its cache line: all write to it.
+// Which tile comes next; zero it between uses. Alone on its cache line: all write to it.
 typedef struct TileCounter { _Alignas(64) atomic_long next; } TileCounter;
 
-// Takes the next tiles: one of `parts` (>= 1) equal parts of those left, at least `least` (>= 1) of them, at most all. Returns the first one, or
-// -1 where all n_tiles are taken; *end: behind the last one.
-// Example: 100 tiles, at least 3, 4 parts: 25, 18, 14, 10, 8, 6, 4, 3, 3, 3, 3, 3.
-long tile_take(TileCounter *counter, long n_tiles, long least, long parts, long *end);
+// Takes the next `portion` (>= 1) tiles, or those left. Returns the first one, or -1 where all n_tiles are taken; *end: behind the last one.
+long tile_take(TileCounter *counter, long n_tiles, long portion, long *end);

@@ -143,7 +143,7 @@ static void barriers_order_phases(void **state) {
 enum { N_TILES = 1000 };
 typedef struct Tiles {
     TileCounter counter;
-    long least, parts;
+    long portion;
     int slow_worker;
     atomic_long taken[N_TILES], by_worker[MAX_WORKERS];
 } Tiles;
@@ -151,7 +151,7 @@ typedef struct Tiles {
 static void tiles_step(void *arg, int worker, int n_workers) {
     (void)n_workers;
     Tiles *tiles = arg;
-    for (long first, end; (first = tile_take(&tiles->counter, N_TILES, tiles->least, tiles->parts, &end)) >= 0;) {
+    for (long first, end; (first = tile_take(&tiles->counter, N_TILES, tiles->portion, &end)) >= 0;) {
         if (worker == tiles->slow_worker) usleep(30000);
         for (long t = first; t < end; t++) {
             atomic_fetch_add(&tiles->taken[t], 1);
@@ -168,32 +168,30 @@ static void each_tile_is_taken_once(void **state) {
     long end;
     for (int c = 0; c < N_COUNTS; c++) {
         Workers *workers = workers_create(worker_counts[c]);
-        for (size_t g = 0; g < 2 * sizeof grains / sizeof *grains; g++) {
+        for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
             memset(&tiles, 0, sizeof tiles);
-            tiles.least = grains[g / 2];
-            tiles.parts = g % 2 ? 2 * worker_counts[c] : N_TILES;
+            tiles.portion = grains[g];
             tiles.slow_worker = -1;
             workers_run(workers, workers_count(workers), tiles_step, &tiles);
             for (int t = 0; t < N_TILES; t++) assert_int_equal(tiles.taken[t], 1);
-            assert_int_equal(tile_take(&tiles.counter, N_TILES, 1, N_TILES, &end), -1);
+            assert_int_equal(tile_take(&tiles.counter, N_TILES, 1, &end), -1);
         }
         workers_destroy(workers);
     }
     TileCounter empty = {0};
-    assert_int_equal(tile_take(&empty, 0, 1, 4, &end), -1);
+    assert_int_equal(tile_take(&empty, 0, 1, &end), -1);
 }
 
-// Portions of what is left, never fewer than `least` but at the end.
-static void portions_grow_smaller(void **state) {
+// Each of the portion's size, but the last.
+static void portions_are_equal(void **state) {
     (void)state;
-    static const long want[] = {25, 43, 57, 67, 75, 81, 85, 88, 91, 94, 97, 100};
     TileCounter counter = {0};
-    long end = 0;
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        assert_int_equal(tile_take(&counter, 100, 3, 4, &end), i ? want[i - 1] : 0);
-        assert_int_equal(end, want[i]);
+    for (long first = 0, end = 0; first < 100; first += 3) {
+        assert_int_equal(tile_take(&counter, 100, 3, &end), first);
+        assert_int_equal(end, first < 99 ? first + 3 : 100);
     }
-    assert_int_equal(tile_take(&counter, 100, 3, 4, &end), -1);
+    long end;
+    assert_int_equal(tile_take(&counter, 100, 3, &end), -1);
 }
 
 // A worker whose core was taken away does few tiles; the others do the rest meanwhile.
@@ -201,7 +199,7 @@ static void slow_worker_costs_its_share(void **state) {
     (void)state;
     static Tiles tiles;
     Workers *workers = workers_create(3);
-    tiles.least = 1, tiles.parts = N_TILES;
+    tiles.portion = 1;
     tiles.slow_worker = 1;
     workers_run(workers, workers_count(workers), tiles_step, &tiles);
     workers_destroy(workers);
@@ -705,7 +703,7 @@ int main(void) {
         cmocka_unit_test(every_worker_runs_once), cmocka_unit_test(only_the_first_workers_of_a_step_run),
         cmocka_unit_test(times_tell_work_from_waiting),
         cmocka_unit_test(barriers_order_phases),
-        cmocka_unit_test(each_tile_is_taken_once), cmocka_unit_test(portions_grow_smaller),
+        cmocka_unit_test(each_tile_is_taken_once), cmocka_unit_test(portions_are_equal),
         cmocka_unit_test(slow_worker_costs_its_share),
         cmocka_unit_test(features_need_the_system_too),
         cmocka_unit_test(features_agree_with_the_kernel),
