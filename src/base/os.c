@@ -450,6 +450,10 @@ void cpu_relax(void) {
 #endif
 }
 
+void thread_give_way(void) {
+    sched_yield();
+}
+
 #if defined __linux__
 void futex_wait(atomic_uint *word, unsigned expected) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);

@@ -98,6 +98,7 @@ typedef struct Thread Thread;
 Thread *thread_start(void (*run)(void *), void *arg);
 void thread_join(Thread *thread);
 void cpu_relax(void);                                         // says that this is a spin loop
+void thread_give_way(void);                                   // to whoever waits for this core; returns when it is this thread's again
 // Sleeps while *word == expected; may wake for no reason, so the caller looks again.
 void futex_wait(atomic_uint *word, unsigned expected);
 void futex_wake_all(atomic_uint *word);

@@ -1,20 +1,26 @@
-// active_workers: how many of a pool's workers take part in the next step.
-// In: what the workers of each step did with their time. Out: a number of workers.
-// Invariant: 1 <= now <= most. Fewer only where others took a core's third from the workers and the rest waited for it, and only for as
-// long as the fewer do as much work a second; more are tried again at growing intervals.
-// Example: 2 workers, a neighbour on one core: both wait for the one that is off its core; one alone keeps a core for itself.
+// active_workers: how the next step is run beside other programs: whether its workers give way to them, and how many take part.
+// In: what the workers of each step did with their time. Out: a plan.
+// Invariant: 1 <= plan.n <= most. A remedy only where others took a core's third from the workers and the rest waited for it: first
+// workers give way, then fewer take part; each only for as long as as much work is done a second. What was before is tried again at
+// growing intervals.
+// Example: 2 workers, a neighbour on one core: both wait while one is off its core and holds tiles. Giving way it holds none.
 #pragma once
 #include <stdbool.h>
 #include "runtime/workers.h"
 
+typedef struct WorkerPlan {
+    int n;                            // workers of the next step
+    bool gives_way;                   // between tiles each leaves its core to whoever waits for it
+} WorkerPlan;
+
 typedef struct ActiveWorkers {
-    int most, now;
+    int most;
+    WorkerPlan plan, before_trial;    // before_trial.n = 0: no trial
     WorkerTimes window;               // of the steps since the last choice
-    int before_trial;                 // workers before they became fewer on trial; 0: no trial
     double busy_before_trial;         // cores that did work then
-    bool grew;                        // the last choice was one more
+    bool grew;                        // the last choice was back towards `most` workers that give no way
     uint64_t pause_us;                // how long the next choice stands before it is questioned
-    uint64_t fewer_from_us, more_from_us;
+    uint64_t remedy_from_us, grow_from_us;
 } ActiveWorkers;
 
 ActiveWorkers active_workers(int most);

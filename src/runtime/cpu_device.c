@@ -1,8 +1,8 @@
 // cpu_device: C texts, compiled by the system's compiler, run by a pool of workers on host memory.
 // In: a table of stages. Out: every tile has run, and none before the barriers ahead of its stage.
 // Invariant: workers meet at counters of finished tiles, not at each other: one that lost its core
-// is waited for only while it holds tiles, and where this goes on, fewer take part (active_workers).
-// A step that was run before allocates nothing.
+// is waited for only while it holds tiles; where this goes on, workers leave their cores between tiles,
+// or fewer take part (active_workers). A step that was run before allocates nothing.
 // Example: {A: 8 tiles}, {B: 8 tiles, needs_barrier}: B's first tile begins after A's last has ended
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,18 +184,37 @@ static void tiles_run_asking(const StepRun *run, int s, int worker, int n_worker
     }
 }
 
+// Between two takings of tiles, where the worker has had its core for a while: leaves it to whoever waits for it, holding nothing that
+// others wait for. Schedulers take a core away at ticks of some milliseconds, which come less often to who leaves it before.
+static void give_way(DeviceState *state, long *finished, uint64_t *turn_ends) {
+    enum { TURN_US = 500 };
+    if (time_us() < *turn_ends) return;
+    if (*finished > 0) {
+        atomic_fetch_add(&state->done.next, *finished);
+        *finished = 0;
+        workers_signal(state->workers);   // any of them may have been the last that others wait for
+    }
+    thread_give_way();
+    *turn_ends = time_us() + TURN_US;
+}
+
 static void stages_work(void *arg, int worker, int n_workers) {
     const StepRun *run = arg;
     DeviceState *state = run->state;
     long before = 0, finished = 0; // tiles of the stages before this one; own tiles not yet counted
     Later later = {0};
+    bool gives_way = state->active.plan.gives_way && n_workers > 1;   // what one alone holds hinders nobody
+    uint64_t turn_ends = 0;
     for (int s = 0; s < run->stages.n; s++) {
         const Stage *stage = &run->stages.at[s];
         if (stage->needs_barrier) {
             tiles_finish(state, &finished, before);
             workers_wait(state->workers, worker, &state->done.next, before);
         }
-        for (long first, end; (first = tile_blocks_take(state->blocks, worker, n_workers, s, stage->tiles, &end)) >= 0;) {
+        for (long first, end;;) {
+            if (gives_way) give_way(state, &finished, &turn_ends);
+            first = tile_blocks_take(state->blocks, worker, n_workers, s, stage->tiles, &end);
+            if (first < 0) break;
             if (stage->program->asks) tiles_run_asking(run, s, worker, n_workers, first, end, &later);
             else stage->program->kernel(stage->params, first, end, &later.piece);
             finished += end - first;
@@ -206,10 +225,10 @@ static void stages_work(void *arg, int worker, int n_workers) {
 }
 
 static void stages_run(DeviceState *state, const Stage *stages, int n_stages) {
-    tile_blocks_reset(state->blocks, state->active.now);
+    tile_blocks_reset(state->blocks, state->active.plan.n);
     atomic_init(&state->done.next, 0);
     StepRun run = {state, {stages, n_stages, state->ahead_bytes}};
-    WorkerTimes times = workers_run(state->workers, state->active.now, stages_work, &run);
+    WorkerTimes times = workers_run(state->workers, state->active.plan.n, stages_work, &run);
     active_workers_note(&state->active, &times, time_us());
 }
 
