@@ -21,6 +21,7 @@ UOpList linearize(Arena *arena, UOp *sink, const Target *target);   // linearize
 // Whether a loop ends where its thread's share does (threads.c).
 bool ends_at_thread(const UOp *range);
 
+// Where the target has registers twice as long, the program with those where it needs few enough instructions.
 bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Error *err) MUST_CHECK;
 
 // Σ over lanes etc. of an ACCUM, in parts (see ops.def).

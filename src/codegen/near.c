@@ -2,7 +2,7 @@
 // In: a LOAD and the offsets of some of its lanes. Out: few loads of words that hold them, and shuffles.
 // Invariant: nothing is read but what lies between the first and the last element of the LOAD (whoever may read those may
 // read all between them), or, by the bounds of its index, in its buffer.
-// Example: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes.
+// Examples: four runs of 16 bytes, 18 apart, registers of 64 → two registers and one shuffle of both; bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes.
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/linear.h"
@@ -236,9 +236,47 @@ static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
     return pick_pair(s, picked[0], picked[1], (int64_t[]){0, 1, 2, 3, WORDS, WORDS + 1, WORDS + 2, WORDS + 3}, COUNT);
 }
 
+// Parts of a register, or numbers of 16 bits, that lie apart: the registers of memory that hold them, counted from the index without its
+// constant, so that neighbours take theirs from the same ones, and a shuffle of two registers for each but the first. NULL where few
+// loads do as well, or a register would reach out of what may be read.
+static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    enum { MOST = 6, BYTES = 64 };
+    int size = dtype_bytes(load->dtype), lanes = BYTES / size, n_from = 0, from[BYTES];
+    int64_t constant, span_lo, span_hi, start[MOST], number[MOST], at[BYTES];
+    if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
+    if (size > 2 || n * size < BYTES / 2 || n > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
+    base_of(load->src[0]->src[1], &constant);
+    span_of(load, &span_lo, &span_hi);
+    span_hi += size;
+    for (int i = 0; i < n; i++) {
+        int64_t k = floor_of(constant + offset[i], BYTES);
+        if (n_from == 0 || k != number[n_from - 1]) {
+            if (n_from == MOST || (n_from > 0 && k < number[n_from - 1])) return NULL;
+            int64_t first = k * BYTES - constant;
+            if (!is_in_buffer(load, first, BYTES)) first = first < span_lo ? span_lo : first + BYTES > span_hi ? span_hi - BYTES : first;
+            if (first < span_lo && !is_in_buffer(load, first, BYTES)) return NULL;
+            number[n_from] = k, start[n_from++] = first;
+        }
+        at[i] = offset[i] - start[n_from - 1];
+        from[i] = n_from - 1;
+        if (at[i] < 0 || at[i] % size || at[i] + size > BYTES) return NULL;
+    }
+    UOp *all = load_at(s, load, load->dtype, lanes, start[0]);
+    for (int r = 1; r < n_from || r == 1; r++) {
+        bool is_last = r >= n_from - 1;
+        int64_t map[BYTES] = {0};
+        for (int i = 0; i < n; i++) map[i] = r < n_from && from[i] == r ? lanes + at[i] / size : from[i] < r ? (r == 1 ? at[i] / size : i) : 0;
+        if (n_from == 1) return pick(s, all, map, n);
+        all = pick_pair(s, all, load_at(s, load, load->dtype, lanes, start[r]), map, is_last ? n : lanes);
+    }
+    return all;
+}
+
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n) {
     UOp *made = words_of_blocks(s, load, offset, n);
     if (!made) made = words_apart(s, load, offset, n);
+    if (!made) made = from_whole_registers(s, load, offset, n);
     if (!made) made = few_bytes(s, load, offset, n);
     if (!made) made = scattered_bytes(s, load, offset, n);
     if (!made) made = window_words(s, load, offset, n);

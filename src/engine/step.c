@@ -139,6 +139,7 @@ static bool compile_kernels(Builder *b, Arena *arena, Error *err) {
     b->schedule.local_bytes = e->target.local_bytes;
     b->schedule.local_groups = e->target.group_threads > 1;
     b->schedule.vector_bytes = e->target.dot != DOT_NONE ? e->target.vector_bytes : 0;
+    b->schedule.wide_bytes = e->target.dot != DOT_NONE ? e->target.wide_bytes : 0;
     b->schedule.unsigned_dots = e->target.dot == DOT_U8I8;
     b->schedule.sums = e->sums, b->schedule.shares_all = e->shares_all;
     TRY(schedule_kernels(&b->schedule, &kernels, err));

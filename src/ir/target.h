@@ -26,6 +26,7 @@ typedef struct TileWishes {
 typedef struct Target {
     char name[32];             // a row of the device's target table, for example "avx2"; part of every cache key
     int vector_bytes;          // native vector register width: 16, 32, 64
+    int wide_bytes;            // of registers twice as long, for kernels that need few instructions with them (pipeline.c); 0: none
     int n_vector_registers;
     DotForm dot;
     bool has_fma;              // MULADD as one instruction; else it is lowered exactly
@@ -47,6 +48,8 @@ typedef struct Target {
     TileWishes tiles;
     char cc_flags[256];        // C targets: explicit -m flags
 } Target;
+
+static inline int target_widest(const Target *target) { return target->wide_bytes ? target->wide_bytes : target->vector_bytes; }
 
 // A kernel of up to 32 tiles for each that runs at the same time waits for memory; one of more keeps its pipes busy.
 static inline bool target_has_few(const Target *target, double tiles) { return tiles <= 32 * target->tiles.width; }

@@ -81,6 +81,9 @@ static const Builtin builtins[] = {
     {OP_CAST, DT_I32, 8, DT_U8, NEED_256, "__builtin_ia32_pmovzxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i32x8)"},
     {OP_CAST, DT_U32, 8, DT_U8, NEED_256, "(u32x8)__builtin_ia32_pmovzxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, u32x8)"},
     {OP_CAST, DT_I32, 8, DT_I8, NEED_256, "__builtin_ia32_pmovsxbd256((c8x16)(i64x2){(i64)$0, 0})", "__builtin_convertvector($0, i32x8)"},
+    {OP_CAST, DT_I32, 16, DT_U8, NEED_512, "__builtin_ia32_pmovzxbd512_mask((c8x16)$0, (i32x16){0}, -1)", "__builtin_convertvector($0, i32x16)"},
+    {OP_CAST, DT_U32, 16, DT_U8, NEED_512, "(u32x16)__builtin_ia32_pmovzxbd512_mask((c8x16)$0, (i32x16){0}, -1)", "__builtin_convertvector($0, u32x16)"},
+    {OP_CAST, DT_I32, 16, DT_I8, NEED_512, "__builtin_ia32_pmovsxbd512_mask((c8x16)$0, (i32x16){0}, -1)", "__builtin_convertvector($0, i32x16)"},
     {OP_BITS, DT_U8, 16, DT_U8, NEED_BITS, "(u8x16)__builtin_ia32_vpmultishiftqb128_mask((c8x16)$1, (c8x16)$0, (c8x16){0}, -1)", "(u8x16)__builtin_ia32_vpmultishiftqb128((c8x16)$1, (c8x16)$0)"},
     {OP_BITS, DT_U8, 32, DT_U8, NEED_BITS, "(u8x32)__builtin_ia32_vpmultishiftqb256_mask((c8x32)$1, (c8x32)$0, (c8x32){0}, -1)", "(u8x32)__builtin_ia32_vpmultishiftqb256((c8x32)$1, (c8x32)$0)"},
     // One lane, through the vector unit.
@@ -95,7 +98,7 @@ static bool target_has(const Target *t, Need need) {
     case NEED_F16: return t->has_f16_convert;
     case NEED_256: return t->vector_bytes >= 32;
     case NEED_BITS: return t->has_bit_shuffle;
-    case NEED_512: return t->vector_bytes >= 64 && t->has_f16_convert;
+    case NEED_512: return target_widest(t) >= 64 && t->has_f16_convert;
     }
     return false;
 }
@@ -396,7 +399,7 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
 // of the byte's bits that row 7 − i of a matrix chooses (Intel's Software Developer's Manual vol. 2, GF2P8AFFINEQB): the one k bits away.
 static bool field_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
     const UOp *moved = u->src[0]->op == OP_BITCAST ? u->src[0]->src[0] : NULL;
-    if (!t->has_bit_matrix || u->dtype != DT_U8 || u->lanes != 32 || !moved || (moved->op != OP_SHR && moved->op != OP_SHL)) return false;
+    if (!t->has_bit_matrix || u->dtype != DT_U8 || (u->lanes != 32 && u->lanes != 64) || !moved || (moved->op != OP_SHR && moved->op != OP_SHL)) return false;
     if (dtype_info[moved->dtype].lo < 0 || moved->lanes * dtype_bytes(moved->dtype) != u->lanes) return false;
     Bounds by = bounds_of(moved->src[1]), mask = bounds_of(u->src[1]);
     if (by.lo != by.hi || by.lo < 1 || by.lo > 7 || mask.lo != mask.hi) return false;
@@ -408,8 +411,8 @@ static bool field_op(TextBuilder *out, const UOp *u, const Target *t, UOp **oper
         matrix |= (uint64_t)1 << (i + k) << 8 * (7 - i);
     }
     operands[0] = moved->src[0];
-    builder_printf(out, "(u8x32)__builtin_ia32_vgf2p8affineqb_v32qi((c8x32)$0, (c8x32)(u64x4){0x%llxull, 0x%llxull, 0x%llxull, 0x%llxull}, 0)",
-                   (unsigned long long)matrix, (unsigned long long)matrix, (unsigned long long)matrix, (unsigned long long)matrix);
+    builder_printf(out, "(u8x%d)__builtin_ia32_vgf2p8affineqb_v%dqi((c8x%d)$0, (c8x%d)((u64x%d){0} + 0x%llxull), 0)", u->lanes, u->lanes,
+                   u->lanes, u->lanes, u->lanes / 8, (unsigned long long)matrix);
     return true;
 }
 

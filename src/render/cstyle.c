@@ -95,7 +95,7 @@ static void find_shuffled(const UOpList *program, UOpMap *only_shuffled) {
 static void typedefs(Renderer *r) {
     static const DType types[] = {DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_F16, DT_BF16, DT_F32, DT_F64};
     for (size_t i = 0; r->dialect->vector_typedef && i < sizeof types / sizeof *types; i++)
-        for (int lanes = 2; lanes * dtype_bytes(types[i]) <= 2 * r->target->vector_bytes && lanes <= 128; lanes *= 2) {
+        for (int lanes = 2; lanes * dtype_bytes(types[i]) <= 2 * target_widest(r->target) && lanes <= 128; lanes *= 2) {
             const char *element = element_name(r, types[i]), *nbytes = arena_printf(r->arena, "%d", lanes * dtype_bytes(types[i]));
             builder_cstring(&r->out, template_filled(r->arena, r->dialect->vector_typedef, "element", element, "type",
                                                      vector_name(r, element, lanes), "bytes", nbytes));

@@ -19,7 +19,7 @@ static const char *const feature_names[CPU_FEATURE_COUNT] = {
 typedef struct CpuTarget {
     const char *name, *architecture;
     uint64_t needs;
-    int vector_bytes, n_vector_registers;
+    int vector_bytes, wide_bytes, n_vector_registers;
     DotForm dot;
     bool has_fma, has_f16_convert, has_byte_shuffle, has_bit_shuffle, has_bit_matrix, has_round, reads_ahead;
     const char *flags;
@@ -71,6 +71,7 @@ static bool is_native_architecture(const CpuTarget *row) {
 static void target_fill(Target *target, const CpuTarget *row) {
     *target = (Target){
         .vector_bytes = row->vector_bytes,
+        .wide_bytes = row->wide_bytes,
         .n_vector_registers = row->n_vector_registers,
         .dot = row->dot,
         .has_fma = row->has_fma,
@@ -81,7 +82,7 @@ static void target_fill(Target *target, const CpuTarget *row) {
         .has_round = row->has_round,
         .reads_ahead = row->reads_ahead,
         .unaligned_loads = true,
-        .max_load_bytes = row->vector_bytes,
+        .max_load_bytes = row->wide_bytes ? row->wide_bytes : row->vector_bytes,
         .param_alignment = 1,
         .local_bytes = LOCAL_BYTES,
     };

@@ -161,15 +161,15 @@ static bool reads_twice(Arena *arena, const RangeSets *sets, UOp *weights, UOp *
     return is_any;
 }
 
-// How blocks of a row can stand side by side, where `load` is multiplied with weights whose bytes are read twice along `loop`
-// and fill a part of a register; no rows where they cannot.
-static Order order_of_blocks(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop) {
+// How blocks of a row can stand side by side in registers of so many bytes, where `load` is multiplied with weights whose bytes are read
+// twice along `loop` and fill a part of a register; no rows where they cannot.
+static Order order_in_registers(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop, int bytes) {
     Schedule *s = x->s;
     const Temp *temp = schedule_temp_find(s, uop_buffer_of(load->src[0])->arg[0]);
-    int64_t step, block = range_size(loop), unit = block / 2, rows = unit ? s->vector_bytes / unit : 0, rest;
+    int64_t step, block = range_size(loop), unit = block / 2, rows = unit ? bytes / unit : 0, rest;
     if (!temp || block % 2 || unit <= INTERLEAVED_BYTES || unit % INTERLEAVED_BYTES || rows < 2) return (Order){0};
     for (size_t i = 0; i < x->full.len; i++) if (x->full.at[i] == temp->id) return (Order){0};
-    if (rows * unit != s->vector_bytes || temp->count % (rows * block)) return (Order){0};
+    if (rows * unit != bytes || temp->count % (rows * block)) return (Order){0};
     UOp *index = load->src[0]->src[1];
     if (!index_step(index, loop, &step) || step != 1 || !reads_twice(s->arena, sets, weights, loop)) return (Order){0};
     for (size_t k = 0; k < sets->ranges.len; k++) {
@@ -181,6 +181,12 @@ static Order order_of_blocks(const Interleaver *x, const RangeSets *sets, const 
             return (Order){rows, 2, unit};
     }
     return (Order){0};
+}
+
+// Registers twice as long first: the others read their halves.
+static Order order_of_blocks(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop) {
+    Order order = order_in_registers(x, sets, store, load, weights, loop, x->s->wide_bytes);
+    return order.rows ? order : order_in_registers(x, sets, store, load, weights, loop, x->s->vector_bytes);
 }
 
 // A load that reads a twin, and in which order.

@@ -34,6 +34,7 @@ typedef struct Schedule {
     int local_bytes;             // memory of a tile; 0: it has none
     bool local_groups;           // tiles are groups of threads
     int vector_bytes;            // of a register whose lanes multiply bytes; 0: there is none
+    int wide_bytes;              // of one twice as long; 0: there is none
     bool unsigned_dots;          // the target's dot products want one factor of bytes without sign
     SumForm sums;                // where tiles may share them
     bool shares_all;             // such sums wherever it can be done, not only where it may pay

@@ -189,6 +189,7 @@ static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
     assert_true(schedule_build(&schedule, arena, &y, 1, &err));
     schedule.wishes = target->tiles;
     schedule.vector_bytes = target->dot != DOT_NONE ? target->vector_bytes : 0;
+    schedule.wide_bytes = target->dot != DOT_NONE ? target->wide_bytes : 0;
     schedule.unsigned_dots = target->dot == DOT_U8I8;
     assert_true(schedule_kernels(&schedule, &kernels, &err));
     assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
@@ -296,24 +297,23 @@ static int affine(uint64_t matrix, int byte) {
 
 // A shift of wide lanes and a mask that keeps what came from the same byte are one instruction where there is such a one; its matrix gives
 // the same for each byte. A mask that keeps bits of the neighbour stays a mask.
-static void test_fields_are_one_instruction(void **state) {
-    (void)state;
-    enum { LANES = 32 };
+static void fields_are_one_instruction(int lanes) {
     Error err = {0};
     Target targets[2];
     assert_true(cpu_target_find(&targets[0], "avx512vlvbmi", &err) && cpu_target_find(&targets[1], "zen4", &err));
     Arena *arena = arena_create();
     Graph *g = graph_create(arena);
     UOp *wide = uop_load(uop_index(uop_new(g, OP_PARAM, DT_U64, 1, NULL, 0, (int64_t[]){0, 64, 0, 0, 0}, 5), uop_int(g, DT_I32, 0)), DT_U64, NULL);
-    wide = uop_new(g, OP_VCAT, DT_U64, 4, (UOp *[]){wide, wide, wide, wide}, 4, NULL, 0);
+    UOp *all[8] = {wide, wide, wide, wide, wide, wide, wide, wide};
+    wide = uop_new(g, OP_VCAT, DT_U64, lanes / 8, all, lanes / 8, NULL, 0);
     int n = 0;
     for (int k = -7; k <= 7; k++)
         for (int mask = 1; mask < 256 && k; mask++) {
-            int64_t by[LANES / 8], kept[LANES];
-            for (int i = 0; i < LANES; i++) by[i / 8] = k < 0 ? -k : k, kept[i] = mask;
-            UOp *src[] = {wide, uop_new(g, OP_VCONST, DT_U64, 4, NULL, 0, by, 4)}, *moved = uop_new(g, k < 0 ? OP_SHL : OP_SHR, DT_U64, 4, src, 2, NULL, 0);
-            UOp *parts[] = {uop_new(g, OP_BITCAST, DT_U8, LANES, &moved, 1, NULL, 0), uop_new(g, OP_VCONST, DT_U8, LANES, NULL, 0, kept, LANES)};
-            UOp *field = uop_new(g, OP_AND, DT_U8, LANES, parts, 2, NULL, 0);
+            int64_t by[8], kept[64];
+            for (int i = 0; i < lanes; i++) by[i / 8] = k < 0 ? -k : k, kept[i] = mask;
+            UOp *src[] = {wide, uop_new(g, OP_VCONST, DT_U64, lanes / 8, NULL, 0, by, lanes / 8)}, *moved = uop_new(g, k < 0 ? OP_SHL : OP_SHR, DT_U64, lanes / 8, src, 2, NULL, 0);
+            UOp *parts[] = {uop_new(g, OP_BITCAST, DT_U8, lanes, &moved, 1, NULL, 0), uop_new(g, OP_VCONST, DT_U8, lanes, NULL, 0, kept, lanes)};
+            UOp *field = uop_new(g, OP_AND, DT_U8, lanes, parts, 2, NULL, 0);
             bool is_inside = k < 0 ? !(mask & ((1 << -k) - 1)) : mask <= 255 >> k;
             for (int t = 0; t < 2; t++) {
                 UOp *operands[DIALECT_OPERANDS] = {field->src[0], field->src[1]};
@@ -329,6 +329,12 @@ static void test_fields_are_one_instruction(void **state) {
         }
     assert_int_equal(n, 2 * (127 + 63 + 31 + 15 + 7 + 3 + 1));
     arena_destroy(arena);
+}
+
+static void test_fields_are_one_instruction(void **state) {
+    (void)state;
+    fields_are_one_instruction(32);
+    fields_are_one_instruction(64);
 }
 
 // Lines that a program asks for on behalf of later ones, in all its steps of a tile.
@@ -419,6 +425,27 @@ static void test_halves_share_registers(void **state) {
             if (!all || chained != (types[i].is_halved ? all / 2 : 0))
                 compare_fail("%s, %s: %d of %d dot products add to another", quant_find(types[i].type)->name, targets[k], chained, all);
         }
+}
+
+// Where a target has registers twice as long for kernels that need few instructions with them: blocks of 18 bytes are read by whole ones,
+// never by parts; what would be put together number by number keeps the others.
+static void test_few_instructions_take_long_registers(void **state) {
+    (void)state;
+    static const struct { uint32_t type; int lanes; } types[] = {{2, 16}, {3, 16}, {14, 16}, {8, 8}, {6, 8}, {12, 8}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        Arena *arena = arena_create();
+        UOpList program = product_program(arena, quant_find(types[i].type), "zen4");
+        int dots = 0, parts = 0;
+        for (size_t k = 0; k < program.len; k++) {
+            const UOp *u = program.at[k];
+            parts += u->op == OP_LOAD && u->dtype == DT_U8 && u->lanes == 16;
+            if (u->op != OP_DOT4) continue;
+            if (u->lanes != types[i].lanes) compare_fail("%s: a dot product of %d lanes", quant_find(types[i].type)->name, u->lanes);
+            dots++;
+        }
+        assert_true(dots > 0 && (types[i].type != 2 || parts == 0));
+        arena_destroy(arena);
+    }
 }
 
 // That of y for a card whose row of targets is known without one.
@@ -690,7 +717,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_few_instructions_take_long_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
