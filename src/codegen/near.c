@@ -244,7 +244,7 @@ static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, 
     int size = dtype_bytes(load->dtype), lanes = BYTES / size, n_from = 0, from[BYTES];
     int64_t constant, span_lo, span_hi, start[MOST], number[MOST], at[BYTES];
     if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
-    if (size > 2 || n * size < BYTES / 2 || n > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
     if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
     base_of(load->src[0]->src[1], &constant);
     span_of(load, &span_lo, &span_hi);
@@ -255,7 +255,7 @@ static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, 
             if (n_from == MOST || (n_from > 0 && k < number[n_from - 1])) return NULL;
             int64_t first = k * BYTES - constant;
             if (!is_in_buffer(load, first, BYTES)) first = first < span_lo ? span_lo : first + BYTES > span_hi ? span_hi - BYTES : first;
-            if (first < span_lo && !is_in_buffer(load, first, BYTES)) return NULL;
+            if ((first < span_lo || first + BYTES > span_hi) && !is_in_buffer(load, first, BYTES)) return NULL;
             number[n_from] = k, start[n_from++] = first;
         }
         at[i] = offset[i] - start[n_from - 1];

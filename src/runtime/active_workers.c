@@ -19,7 +19,10 @@ static void pause_longer(ActiveWorkers *active) {
 }
 
 static void trial_end(ActiveWorkers *active, double busy, uint64_t now_us) {
-    if (busy < active->busy_before_trial - LOST_CORES * (1 + active->before_trial.n - active->plan.n)) {
+    int fewer = active->before_trial.n - active->plan.n;
+    bool is_lost = busy < active->busy_before_trial - LOST_CORES * (1 + fewer);
+    if (is_lost && fewer == 0) active->gave_in_vain = true;
+    if (is_lost) {
         active->plan = active->before_trial;
         active->remedy_from_us = now_us + active->pause_us;
         pause_longer(active);
@@ -31,17 +34,18 @@ static void trial_end(ActiveWorkers *active, double busy, uint64_t now_us) {
 static void trial_begin(ActiveWorkers *active, double off_cores, double busy) {
     active->before_trial = active->plan;
     active->busy_before_trial = busy;
-    if (active->plan.gives_way) {
+    if (active->plan.gives_way || active->gave_in_vain) {
         int fewer = off_cores < 1 ? 1 : (int)(off_cores + 0.5);
         active->plan.n = active->plan.n - fewer > 1 ? active->plan.n - fewer : 1;
+    } else {
+        active->plan.gives_way = true;
     }
-    active->plan.gives_way = true;
     if (active->grew) pause_longer(active);
     active->grew = false;
 }
 
 static void grow(ActiveWorkers *active) {
-    active->grew = active->plan.gives_way;
+    active->grew = active->plan.gives_way || active->plan.n < active->most;
     if (active->plan.n < active->most) active->plan.n++;
     else active->plan.gives_way = false;
 }
@@ -58,7 +62,7 @@ void active_workers_note(ActiveWorkers *active, const WorkerTimes *step, uint64_
     } else if (is_crowded) {
         if (now_us >= active->remedy_from_us) trial_begin(active, off, busy);
     } else {
-        if (active->grew) active->pause_us = PAUSE_LEAST_US;
+        if (active->grew) active->pause_us = PAUSE_LEAST_US, active->gave_in_vain = false;
         active->grew = false;
         if (now_us >= active->grow_from_us) grow(active);
     }

@@ -26,6 +26,9 @@ static WorkerTimes neighbour(WorkerPlan plan) { return plan.gives_way ? times(pl
 // One on each of two cores: who gives way gets less.
 static WorkerTimes neighbours(WorkerPlan plan) { return plan.gives_way ? times(plan.n, 0.3 * plan.n, 0.02) : times(plan.n, 0.45 * plan.n, 0.2); }
 
+// A scheduler that gives little to who gives way; one alone does as much as two.
+static WorkerTimes unkind(WorkerPlan plan) { return plan.n == 1 ? times(1, 0.98, 0.01) : plan.gives_way ? times(2, 0.7, 0.1) : times(2, 1.0, 0.45); }
+
 // Each of two workers gets a quarter of a core, alone or not.
 static WorkerTimes overload(WorkerPlan plan) { return times(plan.n, 0.25 * plan.n, 0.3 * plan.n); }
 
@@ -84,7 +87,18 @@ static void nobody_gives_way_where_less_is_done(void **state) {
     double direct;
     ActiveWorkers active = active_workers(2);
     run(&active, neighbours, 5, 2, &direct, &clock);
-    assert_true(run(&active, neighbours, 60, 2, &direct, &clock) == 1 && direct > 0.95);
+    assert_true(run(&active, neighbours, 60, 2, &direct, &clock) > 0.95 && direct > 0.95);
+}
+
+static void fewer_are_tried_where_giving_way_is_in_vain(void **state) {
+    (void)state;
+    uint64_t clock = 0;
+    double direct;
+    ActiveWorkers active = active_workers(2);
+    run(&active, unkind, 5, 1, &direct, &clock);
+    assert_true(run(&active, unkind, 60, 1, &direct, &clock) > 0.9);
+    run(&active, idle, 3, 2, &direct, &clock);
+    assert_true(run(&active, idle, 20, 2, &direct, &clock) == 1 && direct == 1);
 }
 
 // After five seconds two of n workers take part, and stay.
@@ -102,7 +116,8 @@ static void fewer_that_do_less_are_taken_back(void **state) { (void)state; two_s
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_work_where_nobody_takes_a_core), cmocka_unit_test(all_give_way_to_a_neighbour),
-        cmocka_unit_test(nobody_gives_way_where_less_is_done), cmocka_unit_test(more_than_cores_become_as_many),
+        cmocka_unit_test(nobody_gives_way_where_less_is_done),
+        cmocka_unit_test(fewer_are_tried_where_giving_way_is_in_vain), cmocka_unit_test(more_than_cores_become_as_many),
         cmocka_unit_test(fewer_that_do_less_are_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,7 +305,7 @@ static void interpreted_programs_equal_their_graphs(void **state) {
     (void)state;
     enum { SEEDS_PER_ENGINE = 16 };
     // Each has vectors or dot products of another kind.
-    static const char *const targets[] = {"avx2", "avx512vnni", "sse2", "avxvnni", "avx512", "avx512vlvbmi", "avx512vbmi", "dotprod", "generic"};
+    static const char *const targets[] = {"avx2", "avx512vnni", "sse2", "avxvnni", "avx512", "avx512vlvbmi", "avx512vbmi", "zen4", "dotprod", "generic"};
     uint64_t n_targets = sizeof targets / sizeof *targets;
     Arena *arena = arena_create();
     int n_fused = 0, n_tiled = 0;

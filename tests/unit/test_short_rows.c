@@ -1,0 +1,65 @@
+// test_short_rows: weights of few blocks a row, read by every target's program, step by step by the eval device, which knows where each
+// buffer ends: nothing is read beside it, and every target gives the same bits.
+#include "compare.h"
+#include "noise_blocks.h"
+#include "nn/layers.h"
+#include "unit/invented_types.h"
+
+enum { MOST_WEIGHTS = 17, MOST_TYPES = 64 };
+
+static void product(const char *target, const QuantType *t, int64_t blocks, int64_t weights, float *y) {
+    Compare c = compare_open("eval", target);
+    Error err;
+    uint64_t state = 11;
+    int64_t cols = blocks * t->block_elements, input;
+    size_t nbytes = (size_t)(weights * blocks * t->block_bytes);
+    uint8_t *bytes = calloc(1, nbytes);
+    float *x = calloc((size_t)cols, sizeof *x);
+    Weight w = {.type = t, .count = 1, .rows = weights, .cols = cols};
+    if (!bytes || !x) compare_fail("no memory");
+    noise_blocks_fill(bytes, t, weights * blocks, &state);
+    for (int64_t i = 0; i < cols; i++) x[i] = (float)((double)noise_next(&state) / 2147483648.0 - 1);
+    if (!engine_buffer_wrap(c.engine, bytes, nbytes, &w.buffer, &err)) compare_fail("%s", err.text);
+    if (!engine_buffer_alloc(c.engine, (size_t)cols * sizeof *x, &input, &err)) compare_fail("%s", err.text);
+    engine_buffer_write(c.engine, input, 0, x, (size_t)cols * sizeof *x);
+    Step *step;
+    Layers layers = {.graph = c.graph, .tables = {compare_book, &c}};
+    Tensor in = tensor_buffer(c.graph, input, DT_F32, 0, 0, dims(1, cols));
+    Tensor out = layers_linear(&layers, input_normed(in, tensor_const(c.graph, DT_F32, 1), 1e-5), &w);
+    if (uop_is_poison(out)) compare_fail("%s: %s", t->name, out->message);
+    if (!engine_compile(c.engine, &out, 1, &step, &err) || !step_run(step, &err))
+        compare_fail("%s, %d blocks of %s, %d rows: %s", target, (int)blocks, t->name, (int)weights, err.text);
+    engine_buffer_read(c.engine, step_output_buffer(step, 0), 0, y, (size_t)weights * sizeof *y);
+    step_destroy(step);
+    compare_close(&c);
+    free(bytes);
+    free(x);
+}
+
+static void check_target(const char *target) {
+    static const int64_t blocks[] = {1, 2, 3, 5}, weights[] = {1, MOST_WEIGHTS};
+    int n = 0;
+    assert_true(invented_register());
+    for (int number = 0; number < MOST_TYPES + 2; number++) {
+        const QuantType *t = quant_find(number < MOST_TYPES ? (uint32_t)number : number == MOST_TYPES ? INVENTED_I5 : INVENTED_I3);
+        if (!t || quant_is_plain(t)) continue;
+        for (int i = 0; i < 8; i++) {
+            float want[MOST_WEIGHTS], got[MOST_WEIGHTS];
+            product("avx2", t, blocks[i / 2], weights[i % 2], want);
+            product(target, t, blocks[i / 2], weights[i % 2], got);
+            if (memcmp(want, got, (size_t)weights[i % 2] * sizeof *got))
+                compare_fail("%s: %d blocks of %s, %d rows: other bits than avx2", target, (int)blocks[i / 2], t->name, (int)weights[i % 2]);
+            n++;
+        }
+    }
+    assert_true(n >= 8 * 15);
+}
+
+static void avx512vbmi(void **state) { (void)state; check_target("avx512vbmi"); }
+static void avx512vlvbmi(void **state) { (void)state; check_target("avx512vlvbmi"); }
+static void zen4(void **state) { (void)state; check_target("zen4"); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(avx512vbmi), cmocka_unit_test(avx512vlvbmi), cmocka_unit_test(zen4)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
