@@ -2,7 +2,8 @@
 // In: a LOAD and the offsets of some of its lanes. Out: few loads of words that hold them, and shuffles.
 // Invariant: nothing is read but what lies between the first and the last element of the LOAD (whoever may read those may
 // read all between them), or, by the bounds of its index, in its buffer.
-// Examples: four runs of 16 bytes, 18 apart, registers of 64 → two registers and one shuffle of both; bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes.
+// Examples: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes; four runs of 16 bytes,
+// 18 apart, registers of 64 → two registers and one shuffle of both.
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/linear.h"
@@ -242,7 +243,7 @@ static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
 static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
     enum { MOST = 6, BYTES = 64 };
     int size = dtype_bytes(load->dtype), lanes = BYTES / size, n_from = 0, from[BYTES];
-    int64_t constant, span_lo, span_hi, start[MOST], number[MOST], at[BYTES];
+    int64_t constant, span_lo, span_hi, start[MOST] = {0}, number[MOST], lane[BYTES], map[BYTES] = {0};
     if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
     if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
     if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
@@ -258,17 +259,17 @@ static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, 
             if ((first < span_lo || first + BYTES > span_hi) && !is_in_buffer(load, first, BYTES)) return NULL;
             number[n_from] = k, start[n_from++] = first;
         }
-        at[i] = offset[i] - start[n_from - 1];
-        from[i] = n_from - 1;
-        if (at[i] < 0 || at[i] % size || at[i] + size > BYTES) return NULL;
+        int64_t at = offset[i] - start[n_from - 1];
+        if (at < 0 || at % size || at + size > BYTES) return NULL;
+        from[i] = n_from - 1, lane[i] = at / size;
+        if (from[i] == 0) map[i] = lane[i];
     }
     UOp *all = load_at(s, load, load->dtype, lanes, start[0]);
-    for (int r = 1; r < n_from || r == 1; r++) {
-        bool is_last = r >= n_from - 1;
-        int64_t map[BYTES] = {0};
-        for (int i = 0; i < n; i++) map[i] = r < n_from && from[i] == r ? lanes + at[i] / size : from[i] < r ? (r == 1 ? at[i] / size : i) : 0;
-        if (n_from == 1) return pick(s, all, map, n);
-        all = pick_pair(s, all, load_at(s, load, load->dtype, lanes, start[r]), map, is_last ? n : lanes);
+    if (n_from == 1) return pick(s, all, map, n);
+    for (int r = 1; r < n_from; r++) {
+        for (int i = 0; i < n; i++) if (from[i] == r) map[i] = lanes + lane[i];
+        all = pick_pair(s, all, load_at(s, load, load->dtype, lanes, start[r]), map, r == n_from - 1 ? n : lanes);
+        for (int i = 0; i < n; i++) if (from[i] <= r) map[i] = i;
     }
     return all;
 }

@@ -44,7 +44,7 @@ static bool lower(Arena *arena, UOp *sink, const Target *target, UOpList *progra
 static double joining_cost(const UOp *u) {
     const UOp *cat = u->op == OP_SHUFFLE ? u->src[0] : u;
     int parts = cat->n_src;
-    if (cat->op != OP_VCAT || (parts == 2 && cat->src[0]->lanes == cat->src[1]->lanes && cat->src[0]->lanes > 1)) return 1;
+    if (cat->op != OP_VCAT || uop_is_pair(cat)) return 1;
     bool is_even = parts == 4 && u == cat && cat->src[0]->lanes > 1;
     for (int i = 1; i < parts; i++) is_even &= cat->src[i]->lanes == cat->src[0]->lanes;
     return is_even ? parts - 1 : u->lanes > 8 ? 3 * u->lanes : u->lanes;

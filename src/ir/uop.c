@@ -269,6 +269,10 @@ UOp *uop_buffer_of(const UOp *index) {
     return buffer;
 }
 
+bool uop_is_pair(const UOp *u) {
+    return u->op == OP_VCAT && u->n_src == 2 && u->src[0]->lanes == u->src[1]->lanes && u->src[0]->lanes > 1;
+}
+
 bool uop_is_own_memory(const UOp *buffer) { return buffer->op == OP_DEFINE_REG || buffer->op == OP_DEFINE_ARRAY; }
 
 UOp *uop_load(UOp *index, DType dtype, UOp *valid) {

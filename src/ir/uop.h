@@ -101,6 +101,7 @@ bool uop_is_store(const UOp *u);                         // STORE and ATOMIC_ADD
 UOp *uop_after(UOp *value, UOp *const *deps, int n_deps);
 UOp *uop_sink(Graph *g, UOp *const *stmts, int n);
 
+bool uop_is_pair(const UOp *u);                          // VCAT of two vectors of as many lanes each
 bool uop_is_const(const UOp *u);                         // CONST
 bool uop_is_int_const(const UOp *u, int64_t *value);     // CONST of an integer or bool type
 double uop_const_float(const UOp *u);                    // CONST of any type as a double

@@ -85,7 +85,7 @@ static void line(Renderer *r, UOp *u, UOpMap *only_shuffled) {
 // A VCAT that only SHUFFLEs read is written inside them.
 static void find_shuffled(const UOpList *program, UOpMap *only_shuffled) {
     for (size_t k = 0; k < program->len; k++)
-        if (program->at[k]->op == OP_VCAT && (is_pair(program->at[k]))) uop_map_put(only_shuffled, program->at[k], (void *)1);
+        if (program->at[k]->op == OP_VCAT && uop_is_pair(program->at[k])) uop_map_put(only_shuffled, program->at[k], (void *)1);
     for (size_t k = 0; k < program->len; k++)
         for (int i = 0; i < program->at[k]->n_src; i++)
             if (program->at[k]->op != OP_SHUFFLE && uop_map_get(only_shuffled, program->at[k]->src[i]))

@@ -31,4 +31,3 @@ const char *store_text(Renderer *r, UOp *u);
 
 // ---- values (cstyle_values.c)
 const char *value_text(Renderer *r, UOp *u);                            // what u computes, from the names of its sources
-bool is_pair(const UOp *u);                                             // two vectors side by side, to be shuffled

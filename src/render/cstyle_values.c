@@ -65,10 +65,6 @@ static const char *shuffle_two(Renderer *r, UOp *u, int lanes, const char *a, co
                            "type", type_name(r, u, u->lanes), "floats", vector_name(r, element_name(r, DT_F32), lanes));
 }
 
-bool is_pair(const UOp *u) {
-    return u->op == OP_VCAT && u->n_src == 2 && u->src[0]->lanes == u->src[1]->lanes && u->src[0]->lanes > 1;
-}
-
 static const char *shuffle_lane(Renderer *r, UOp *u, int k) {
     UOp *v = u->src[0];
     return v->op == OP_VCAT ? cat_lane(r, v, (int)u->arg[k]) : literal_lane(r, v, v->lanes == 1 ? 0 : (int)u->arg[k]);
@@ -102,7 +98,7 @@ static const char *shuffle_text(Renderer *r, UOp *u) {
     if (!r->dialect->shuffle) return lanes_literal(r, u, shuffle_lane);
     const char *words = words_text(r, u);
     if (words) return words;
-    if (is_pair(v) && v->dtype != DT_BOOL) return shuffle_two(r, u, v->src[0]->lanes, value_name(r, v->src[0]), value_name(r, v->src[1]), u->arg);
+    if (uop_is_pair(v) && v->dtype != DT_BOOL) return shuffle_two(r, u, v->src[0]->lanes, value_name(r, v->src[0]), value_name(r, v->src[1]), u->arg);
     if (v->lanes == 1 || v->op == OP_VCAT) return lanes_literal(r, u, shuffle_lane);
     return shuffle_two(r, u, v->lanes, value_name(r, v), value_name(r, v), u->arg);
 }
@@ -110,7 +106,7 @@ static const char *shuffle_text(Renderer *r, UOp *u) {
 // Parts of equal width are joined two by two; anything else lane by lane.
 static const char *cat_text(Renderer *r, UOp *u) {
     if (!r->dialect->shuffle) return lanes_literal(r, u, cat_lane);
-    if (is_pair(u) && u->dtype != DT_BOOL) return shuffle_two(r, u, u->src[0]->lanes, value_name(r, u->src[0]), value_name(r, u->src[1]), NULL);
+    if (uop_is_pair(u) && u->dtype != DT_BOOL) return shuffle_two(r, u, u->src[0]->lanes, value_name(r, u->src[0]), value_name(r, u->src[1]), NULL);
     if (u->n_src == 4 && u->dtype != DT_BOOL && u->src[0]->lanes > 1 && u->src[0]->lanes == u->src[1]->lanes &&
         u->src[2]->lanes == u->src[3]->lanes && u->src[0]->lanes == u->src[2]->lanes) {
         const char *half[2];

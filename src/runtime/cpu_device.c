@@ -160,12 +160,16 @@ typedef struct StepRun {
     Stages stages;
 } StepRun;
 
-// Adds a worker's finished tiles; whoever completes the `all` tiles so far lets the others go on.
-static void tiles_finish(DeviceState *state, long *finished, long all) {
-    if (*finished == 0) return;
-    long now = atomic_fetch_add(&state->done.next, *finished) + *finished;
+// Adds a worker's finished tiles to those of all. Returns how many there are; -1: it had none.
+static long tiles_count(DeviceState *state, long *finished) {
+    long own = *finished;
     *finished = 0;
-    if (now == all) workers_signal(state->workers);
+    return own ? atomic_fetch_add(&state->done.next, own) + own : -1;
+}
+
+// Whoever completes the `all` tiles so far lets the others go on.
+static void tiles_finish(DeviceState *state, long *finished, long all) {
+    if (tiles_count(state, finished) == all) workers_signal(state->workers);
 }
 
 // Runs tiles of a stage that asks for what later ones read, as many together as can ask for what is left of a piece. If they asked for
@@ -189,11 +193,7 @@ static void tiles_run_asking(const StepRun *run, int s, int worker, int n_worker
 static void give_way(DeviceState *state, long *finished, uint64_t *turn_ends) {
     enum { TURN_US = 500 };
     if (time_us() < *turn_ends) return;
-    if (*finished > 0) {
-        atomic_fetch_add(&state->done.next, *finished);
-        *finished = 0;
-        workers_signal(state->workers);   // any of them may have been the last that others wait for
-    }
+    if (tiles_count(state, finished) >= 0) workers_signal(state->workers);   // any of them may have been the last that others wait for
     thread_give_way();
     *turn_ends = time_us() + TURN_US;
 }

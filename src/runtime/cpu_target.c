@@ -82,10 +82,10 @@ static void target_fill(Target *target, const CpuTarget *row) {
         .has_round = row->has_round,
         .reads_ahead = row->reads_ahead,
         .unaligned_loads = true,
-        .max_load_bytes = row->wide_bytes ? row->wide_bytes : row->vector_bytes,
         .param_alignment = 1,
         .local_bytes = LOCAL_BYTES,
     };
+    target->max_load_bytes = target_widest(target);
     snprintf(target->name, sizeof target->name, "%s", row->name);
     int len = snprintf(target->cc_flags, sizeof target->cc_flags, "%s", row->flags);
     CHECK(len >= 0 && (size_t)len < sizeof target->cc_flags);

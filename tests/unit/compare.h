@@ -14,6 +14,8 @@
 
 #include "engine/engine.h"
 #include "ir/eval.h"
+#include "nn/layers.h"
+#include "unit/noise_blocks.h"
 
 #define compare_fail(...) do { print_error(__VA_ARGS__); print_error("\n"); _fail(__FILE__, __LINE__); } while (0)
 
@@ -68,6 +70,16 @@ static inline Tensor compare_buffer(Compare *c, DType dtype, int64_t lo, int64_t
         number_store(dtype, data + i * dtype_bytes(dtype), v);
     }
     return tensor_buffer(c->graph, compare_bytes(c, data, nbytes), dtype, lo, hi, shape);
+}
+
+// A weight of random blocks, the same for each engine.
+static inline Weight compare_weight(Compare *c, const QuantType *type, int64_t rows, int64_t cols) {
+    int64_t blocks = rows * cols / type->block_elements;
+    size_t nbytes = (size_t)(blocks * type->block_bytes);
+    uint64_t state = 11;
+    uint8_t *bytes = calloc(1, nbytes + 4096);
+    noise_blocks_fill(bytes, type, blocks, &state);
+    return (Weight){.type = type, .buffer = compare_bytes(c, bytes, nbytes), .count = 1, .rows = rows, .cols = cols};
 }
 
 static inline void *compare_address(void *context, int64_t id) { return ((Compare *)context)->host[id]; }

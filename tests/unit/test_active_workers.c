@@ -38,76 +38,74 @@ static WorkerTimes long_stages(WorkerPlan plan) { return plan.n == 2 ? times(2, 
 // Two cores; all workers beyond them wait for a core.
 static WorkerTimes two_cores(WorkerPlan plan) { return plan.n <= 2 ? idle(plan) : times(plan.n, 1.4, 0.6); }
 
-// Steps of so many seconds; the share of them with `n` workers, and in *direct of those that gave no way.
-static double run(ActiveWorkers *active, Machine machine, int seconds, int n, double *direct, uint64_t *clock) {
+typedef struct Run {
+    ActiveWorkers active;
+    uint64_t clock;
+    double direct;             // the share of the last steps in which nobody gave way
+} Run;
+
+static Run run_of(int most) { return (Run){.active = active_workers(most)}; }
+
+// Steps of so many seconds; the share of them with `n` workers.
+static double run(Run *r, Machine machine, int seconds, int n) {
     int n_steps = seconds * SECOND_STEPS, hits = 0, directs = 0;
     for (int i = 0; i < n_steps; i++) {
-        hits += active->plan.n == n;
-        directs += !active->plan.gives_way;
-        WorkerTimes step = machine(active->plan);
-        *clock += STEP_US;
-        active_workers_note(active, &step, *clock);
-        assert_in_range(active->plan.n, 1, active->most);
+        hits += r->active.plan.n == n;
+        directs += !r->active.plan.gives_way;
+        WorkerTimes step = machine(r->active.plan);
+        r->clock += STEP_US;
+        active_workers_note(&r->active, &step, r->clock);
+        assert_in_range(r->active.plan.n, 1, r->active.most);
     }
-    *direct = (double)directs / n_steps;
+    r->direct = (double)directs / n_steps;
     return (double)hits / n_steps;
 }
 
 static void all_work_where_nobody_takes_a_core(void **state) {
     (void)state;
-    uint64_t clock = 0;
-    double direct;
     for (int n = 1; n <= 256; n *= 2) {     // with many, small losses of each add up to a core's: a trial now and then
-        ActiveWorkers active = active_workers(n);
-        double share = run(&active, idle, 20, n, &direct, &clock);
-        assert_true(n <= 16 ? share == 1 && direct == 1 : share > 0.9);
+        Run r = run_of(n);
+        double share = run(&r, idle, 20, n);
+        assert_true(n <= 16 ? share == 1 && r.direct == 1 : share > 0.9);
     }
-    ActiveWorkers active = active_workers(2);
-    assert_true(run(&active, long_stages, 20, 2, &direct, &clock) == 1 && direct == 1);
+    Run r = run_of(2);
+    assert_true(run(&r, long_stages, 20, 2) == 1 && r.direct == 1);
 }
 
 static void all_give_way_to_a_neighbour(void **state) {
     (void)state;
-    uint64_t clock = 0;
-    double direct;
     for (int n = 2; n <= 8; n *= 4) {
-        ActiveWorkers active = active_workers(n);
-        run(&active, neighbour, 5, n, &direct, &clock);
-        assert_true(run(&active, neighbour, 60, n, &direct, &clock) == 1 && direct < 0.05);
-        run(&active, idle, 3, n, &direct, &clock);                 // the neighbour is gone
-        assert_true(run(&active, idle, 20, n, &direct, &clock) == 1 && direct == 1);
-        run(&active, neighbour, 1, n, &direct, &clock);            // and back again
-        assert_true(run(&active, neighbour, 20, n, &direct, &clock) == 1 && direct < 0.1);
+        Run r = run_of(n);
+        run(&r, neighbour, 5, n);
+        assert_true(run(&r, neighbour, 60, n) == 1 && r.direct < 0.05);
+        run(&r, idle, 3, n);                                   // the neighbour is gone
+        assert_true(run(&r, idle, 20, n) == 1 && r.direct == 1);
+        run(&r, neighbour, 1, n);                              // and back again
+        assert_true(run(&r, neighbour, 20, n) == 1 && r.direct < 0.1);
     }
 }
 
 static void nobody_gives_way_where_less_is_done(void **state) {
     (void)state;
-    uint64_t clock = 0;
-    double direct;
-    ActiveWorkers active = active_workers(2);
-    run(&active, neighbours, 5, 2, &direct, &clock);
-    assert_true(run(&active, neighbours, 60, 2, &direct, &clock) > 0.95 && direct > 0.95);
+    Run r = run_of(2);
+    run(&r, neighbours, 5, 2);
+    assert_true(run(&r, neighbours, 60, 2) > 0.95 && r.direct > 0.95);
 }
 
 static void fewer_are_tried_where_giving_way_is_in_vain(void **state) {
     (void)state;
-    uint64_t clock = 0;
-    double direct;
-    ActiveWorkers active = active_workers(2);
-    run(&active, unkind, 5, 1, &direct, &clock);
-    assert_true(run(&active, unkind, 60, 1, &direct, &clock) > 0.9);
-    run(&active, idle, 3, 2, &direct, &clock);
-    assert_true(run(&active, idle, 20, 2, &direct, &clock) == 1 && direct == 1);
+    Run r = run_of(2);
+    run(&r, unkind, 5, 1);
+    assert_true(run(&r, unkind, 60, 1) > 0.9);
+    run(&r, idle, 3, 2);
+    assert_true(run(&r, idle, 20, 2) == 1 && r.direct == 1);
 }
 
 // After five seconds two of n workers take part, and stay.
 static void two_stay(int n, Machine machine) {
-    uint64_t clock = 0;
-    double direct;
-    ActiveWorkers active = active_workers(n);
-    run(&active, machine, 5, 2, &direct, &clock);
-    assert_true(run(&active, machine, 60, 2, &direct, &clock) > 0.95);
+    Run r = run_of(n);
+    run(&r, machine, 5, 2);
+    assert_true(run(&r, machine, 60, 2) > 0.95);
 }
 
 static void more_than_cores_become_as_many(void **state) { (void)state; two_stay(8, two_cores); }

@@ -9,15 +9,6 @@
 #include "noise_blocks.h"
 #include "runtime/devices.h"
 
-static Weight weight_of(Compare *c, const QuantType *type, int64_t rows, int64_t cols) {
-    int64_t blocks = rows * cols / type->block_elements;
-    size_t nbytes = (size_t)(blocks * type->block_bytes);
-    uint64_t state = 11;
-    uint8_t *bytes = calloc(1, nbytes + 4096);
-    noise_blocks_fill(bytes, type, blocks, &state);
-    return (Weight){.type = type, .buffer = compare_bytes(c, bytes, nbytes), .count = 1, .rows = rows, .cols = cols};
-}
-
 typedef struct Shape { int type; int64_t tokens, rows, cols; } Shape;
 
 // The rows of some tokens, by eval_graph, beside what the device gave for all of them.
@@ -41,7 +32,7 @@ static void check_shapes(const char *device, const char *target, const Shape *sh
         few_tiles(c.engine);
         const Shape *s = &shapes[i];
         Layers layers = {.graph = c.graph, .tables = {compare_book, &c}};
-        Weight w = weight_of(&c, quant_find((uint32_t)s->type), s->rows, s->cols);
+        Weight w = compare_weight(&c, quant_find((uint32_t)s->type), s->rows, s->cols);
         Tensor x = compare_buffer(&c, DT_F32, 0, 0, dims(s->tokens, s->cols)), y = layers_linear(&layers, input_of(x), &w);
         char what[96];
         Error err;

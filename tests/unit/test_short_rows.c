@@ -1,8 +1,6 @@
-// test_short_rows: weights of few blocks a row, read by every target's program, step by step by the eval device, which knows where each
+// test_short_rows: weights of few blocks a row, read by programs of targets that take whole registers, step by step by the eval device, which knows where each
 // buffer ends: nothing is read beside it, and every target gives the same bits.
 #include "compare.h"
-#include "noise_blocks.h"
-#include "nn/layers.h"
 #include "unit/invented_types.h"
 
 enum { MOST_WEIGHTS = 17, MOST_TYPES = 64 };
@@ -10,21 +8,11 @@ enum { MOST_WEIGHTS = 17, MOST_TYPES = 64 };
 static void product(const char *target, const QuantType *t, int64_t blocks, int64_t weights, float *y) {
     Compare c = compare_open("eval", target);
     Error err;
-    uint64_t state = 11;
-    int64_t cols = blocks * t->block_elements, input;
-    size_t nbytes = (size_t)(weights * blocks * t->block_bytes);
-    uint8_t *bytes = calloc(1, nbytes);
-    float *x = calloc((size_t)cols, sizeof *x);
-    Weight w = {.type = t, .count = 1, .rows = weights, .cols = cols};
-    if (!bytes || !x) compare_fail("no memory");
-    noise_blocks_fill(bytes, t, weights * blocks, &state);
-    for (int64_t i = 0; i < cols; i++) x[i] = (float)((double)noise_next(&state) / 2147483648.0 - 1);
-    if (!engine_buffer_wrap(c.engine, bytes, nbytes, &w.buffer, &err)) compare_fail("%s", err.text);
-    if (!engine_buffer_alloc(c.engine, (size_t)cols * sizeof *x, &input, &err)) compare_fail("%s", err.text);
-    engine_buffer_write(c.engine, input, 0, x, (size_t)cols * sizeof *x);
     Step *step;
+    int64_t cols = blocks * t->block_elements;
+    Weight w = compare_weight(&c, t, weights, cols);
     Layers layers = {.graph = c.graph, .tables = {compare_book, &c}};
-    Tensor in = tensor_buffer(c.graph, input, DT_F32, 0, 0, dims(1, cols));
+    Tensor in = compare_buffer(&c, DT_F32, 0, 0, dims(1, cols));
     Tensor out = layers_linear(&layers, input_normed(in, tensor_const(c.graph, DT_F32, 1), 1e-5), &w);
     if (uop_is_poison(out)) compare_fail("%s: %s", t->name, out->message);
     if (!engine_compile(c.engine, &out, 1, &step, &err) || !step_run(step, &err))
@@ -32,8 +20,6 @@ static void product(const char *target, const QuantType *t, int64_t blocks, int6
     engine_buffer_read(c.engine, step_output_buffer(step, 0), 0, y, (size_t)weights * sizeof *y);
     step_destroy(step);
     compare_close(&c);
-    free(bytes);
-    free(x);
 }
 
 static void check_target(const char *target) {
