@@ -10,6 +10,25 @@
 // is kept. Of the three ops at most `depth` are taken together. False: u is no such field.
 typedef struct Field { UOp *x; int moved[64], kept[64]; } Field;
 
+enum { FEW_BYTES = 4 };
+
+// Four bytes as one number.
+static UOp *number_of_bytes(Splitter *s, UOp *bytes) {
+    int64_t number = 0;
+    if (bytes->op == OP_BITCAST && bytes->src[0]->dtype == DT_U32 && bytes->src[0]->lanes == 1) return bytes->src[0];
+    for (int i = 0; i < FEW_BYTES && is_constant(bytes); i++) number |= (bytes->arg[bytes->lanes == 1 ? 0 : i] & UINT8_MAX) << 8 * i;
+    return is_constant(bytes) ? uop_int(s->graph, DT_U32, number) : uop_new(s->graph, OP_BITCAST, DT_U32, 1, &bytes, 1, NULL, 0);
+}
+
+// Whether so many bytes are better off as one number: where registers of vectors are long, and numbers have their own.
+static bool is_number_of_bytes(const Splitter *s, int n) { return n == FEW_BYTES && !s->target->group_threads; }
+
+UOp *bitwise_bytes(Splitter *s, Op op, UOp *a, UOp *b) {
+    if (!is_number_of_bytes(s, a->lanes) || dtype_bytes(a->dtype) != 1 || a->dtype == DT_BOOL) return uop_new(s->graph, op, a->dtype, a->lanes, (UOp *[]){a, b}, 2, NULL, 0);
+    UOp *number = uop_binary(op, number_of_bytes(s, a), number_of_bytes(s, b));
+    return uop_new(s->graph, OP_BITCAST, a->dtype, FEW_BYTES, &number, 1, NULL, 0);
+}
+
 static bool field_of(Splitter *s, UOp *u, int a, int b, int depth, Field *f) {
     int64_t up[64] = {0}, down[64] = {0}, mask[64];
     int n = b - a;
@@ -32,7 +51,7 @@ static bool field_of(Splitter *s, UOp *u, int a, int b, int depth, Field *f) {
 // One shift of wider lanes, each with its own amount: what comes in from a neighbouring byte is not kept. NULL where
 // directions differ, or amounts within a wide lane.
 static UOp *field_by_shift(Splitter *s, const Field *f, UOp *x, int n) {
-    DType wide = n % 16 ? DT_U16 : DT_U64;
+    DType wide = is_number_of_bytes(s, n) ? DT_U32 : n % 16 ? DT_U16 : DT_U64;
     int step = dtype_bytes(wide), most = 0, least = 0;
     bool all_kept = true;
     int64_t amount[32], kept[64];
@@ -46,11 +65,11 @@ static UOp *field_by_shift(Splitter *s, const Field *f, UOp *x, int n) {
     }
     if (most && least) return NULL;
     if (most || least) {
-        UOp *lanes = uop_new(s->graph, OP_BITCAST, wide, n / step, &x, 1, NULL, 0), *by = vconst(s, wide, amount, n / step);
+        UOp *lanes = step == FEW_BYTES ? number_of_bytes(s, x) : uop_new(s->graph, OP_BITCAST, wide, n / step, &x, 1, NULL, 0), *by = vconst(s, wide, amount, n / step);
         UOp *moved = uop_new(s->graph, most ? OP_SHR : OP_SHL, wide, n / step, (UOp *[]){lanes, by}, 2, NULL, 0);
         x = uop_new(s->graph, OP_BITCAST, DT_U8, n, &moved, 1, NULL, 0);
     }
-    return all_kept ? x : uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){x, vconst(s, DT_U8, kept, n)}, 2, NULL, 0);
+    return all_kept ? x : bitwise_bytes(s, OP_AND, x, vconst(s, DT_U8, kept, n));
 }
 
 // Fields of one bit: that bit is tested, whatever its place. NULL where a field is wider.

@@ -4,6 +4,8 @@
 // read all between them), or, by the bounds of its index, in its buffer.
 // Examples: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes; four runs of 16 bytes,
 // 18 apart, registers of 64 → two registers and one shuffle of both.
+#include <string.h>
+
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/linear.h"
@@ -237,24 +239,37 @@ static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
     return pick_pair(s, picked[0], picked[1], (int64_t[]){0, 1, 2, 3, WORDS, WORDS + 1, WORDS + 2, WORDS + 3}, COUNT);
 }
 
-// Parts of a register, or numbers of 16 bits, that lie apart: the registers of memory that hold them, counted from the index without its
-// constant, so that neighbours take theirs from the same ones, and a shuffle of two registers for each but the first. NULL where few
-// loads do as well, or a register would reach out of what may be read.
+// The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
+static int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise) {
+    int64_t lo, hi, first = offset, end = offset;
+    span_of(load, &lo, &hi);
+    bool *is_read = arena_new(s->arena, (size_t)(hi - lo + 1));
+    memset(is_read, 0, (size_t)(hi - lo + 1));
+    for (int i = 0; i < load->n_arg; i++) is_read[load->arg[i] - lo] = true;
+    while (first > lo && is_read[first - 1 - lo]) first--;
+    while (end <= hi && is_read[end - lo]) end++;
+    return (end - first) * dtype_bytes(load->dtype) >= bytes ? first : otherwise;
+}
+
+// Parts of a register, or numbers of 16 bits, that lie apart: the registers of memory that hold them, counted from where a long run of
+// them starts, else from the index without its constant, so that neighbours take theirs from the same ones, and a shuffle of two registers
+// for each but the first. NULL where few loads do as well, or a register would reach out of what may be read.
 static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
     enum { MOST = 6, BYTES = 64 };
     int size = dtype_bytes(load->dtype), lanes = BYTES / size, n_from = 0, from[BYTES];
-    int64_t constant, span_lo, span_hi, start[MOST] = {0}, number[MOST], lane[BYTES], map[BYTES] = {0};
+    int64_t constant, origin, span_lo, span_hi, start[MOST] = {0}, number[MOST], lane[BYTES], map[BYTES] = {0};
     if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
     if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
     if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
     base_of(load->src[0]->src[1], &constant);
     span_of(load, &span_lo, &span_hi);
     span_hi += size;
+    origin = run_start(s, load, offset[0], 2 * BYTES, -constant);
     for (int i = 0; i < n; i++) {
-        int64_t k = floor_of(constant + offset[i], BYTES);
+        int64_t k = floor_of(offset[i] - origin, BYTES);
         if (n_from == 0 || k != number[n_from - 1]) {
             if (n_from == MOST || (n_from > 0 && k < number[n_from - 1])) return NULL;
-            int64_t first = k * BYTES - constant;
+            int64_t first = k * BYTES + origin;
             if (!is_in_buffer(load, first, BYTES)) first = first < span_lo ? span_lo : first + BYTES > span_hi ? span_hi - BYTES : first;
             if ((first < span_lo || first + BYTES > span_hi) && !is_in_buffer(load, first, BYTES)) return NULL;
             number[n_from] = k, start[n_from++] = first;

@@ -15,7 +15,7 @@ typedef struct RegPieces { int n; RegPiece *at; } RegPieces;
 
 static UOpList *statements(Splitter *s, UOp *u);
 
-static void push(Splitter *s, UOpList *list, UOp *u) {
+void push(Splitter *s, UOpList *list, UOp *u) {
     if (list->len == list->cap) {
         size_t cap = list->cap ? list->cap * 2 : 8;
         UOp **at = arena_new(s->arena, cap * sizeof *at);
@@ -25,7 +25,7 @@ static void push(Splitter *s, UOpList *list, UOp *u) {
     list->at[list->len++] = u;
 }
 
-static int native_lanes(const Splitter *s, DType dtype) {
+int native_lanes(const Splitter *s, DType dtype) {
     int n = s->target->vector_bytes / (dtype == DT_BOOL ? 1 : dtype_bytes(dtype));
     return n < 1 ? 1 : n;
 }
@@ -42,8 +42,8 @@ UOp *vconst(Splitter *s, DType dtype, const int64_t *bits, int n) {
     return n == 1 ? uop_new(s->graph, OP_CONST, dtype, 1, NULL, 0, bits, 1) : uop_new(s->graph, OP_VCONST, dtype, n, NULL, 0, bits, n);
 }
 
-static bool is_constant(const UOp *u) { return u->op == OP_CONST || u->op == OP_VCONST; }
-static bool is_uniform(const UOp *u) {
+bool is_constant(const UOp *u) { return u->op == OP_CONST || u->op == OP_VCONST; }
+bool is_uniform(const UOp *u) {
     for (int i = 1; i < u->n_arg; i++) if (u->arg[i] != u->arg[0]) return false;
     return true;
 }
@@ -98,7 +98,16 @@ UOp *pick(Splitter *s, UOp *v, const int64_t *map, int n) {
         return vconst(s, v->dtype, bits, n);
     }
     if (is_broadcast(v)) return broadcast(s, v->src[0], n);
-    return uop_new(s->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+    bool is_permuted = v->op == OP_SHUFFLE && v->src[0]->op != OP_VCAT && v->src[0]->lanes == n && v->lanes == n && dtype_bytes(v->dtype) >= 4;
+    if (!is_permuted) return uop_new(s->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+    int64_t *whole = arena_new(s->arena, (size_t)n * sizeof *whole);     // one order after another is one
+    for (int i = 0; i < n; i++) whole[i] = v->arg[map[i]];
+    return pick(s, v->src[0], whole, n);
+}
+
+UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n) {
+    UOp *both = uop_new(s->graph, OP_VCAT, a->dtype, 1, (UOp *[]){a, b}, 2, NULL, 0);
+    return uop_new(s->graph, OP_SHUFFLE, a->dtype, n, &both, 1, map, n);
 }
 
 static UOp *halves(Splitter *s, UOp *u, int a, int b) {
@@ -109,7 +118,7 @@ static UOp *halves(Splitter *s, UOp *u, int a, int b) {
 }
 
 // Runs of native width joined, for intervals wider than a register.
-static UOp *runs(Splitter *s, UOp *u, int a, int b, int native) {
+UOp *runs(Splitter *s, UOp *u, int a, int b, int native) {
     UOpList parts = {0};
     for (int at = a; at < b;) {
         int n = b - at < native ? power_below(b - at) : native;
@@ -125,10 +134,47 @@ static int64_t lane_step(const UOp *u, DType dtype) {
     return dtype_bytes(dtype) / dtype_bytes(held) > 1 ? dtype_bytes(dtype) / dtype_bytes(held) : 1;
 }
 
+// Halves that fill 8 lanes each are spread before they are converted, which is one instruction for all lanes. NULL: u is no such vector.
+static UOp *converted_last(Splitter *s, UOp *u, const int64_t *map, int n) {
+    enum { EACH = 8 };
+    UOp *v = u->src[0];
+    if (!s->target->has_f16_convert || v->op != OP_CAST || v->dtype != DT_F32 || v->src[0]->dtype != DT_F16 || n % EACH) return NULL;
+    for (int i = 0; i < n; i++) if (map[i] != map[i / EACH * EACH]) return NULL;
+    return piece(s, uop_cast(uop_new(s->graph, OP_SHUFFLE, DT_F16, n, v->src, 1, map, n), DT_F32), 0, n);
+}
+
+// A register of numbers of 4 bytes and more from up to two registers of a vector of them, and from the zero behind it (expand_sums.c).
+// NULL: they come from more.
+static UOp *from_registers(Splitter *s, UOp *v, const int64_t *map, int n) {
+    enum { MOST = 2 };
+    int native = native_lanes(s, v->dtype), n_from = 0, own = v->lanes;
+    UOp *rest = v->op == OP_VCAT && v->n_src == 2 && v->src[1]->lanes == 1 && is_constant(v->src[1]) ? v->src[1] : NULL, *of = rest ? v->src[0] : v, *from[MOST];
+    int64_t first[MOST], place[64];
+    bool has_rest = false;
+    if (rest) own--;
+    if (v->op == OP_LOAD || dtype_bytes(v->dtype) < 4 || n != native || s->target->group_threads || own % native) return NULL;
+    for (int i = 0; i < n; i++) {
+        int k = 0;
+        if (map[i] >= own) { has_rest = true; continue; }
+        while (k < n_from && first[k] != map[i] / native * native) k++;
+        if (k == n_from && n_from == MOST) return NULL;
+        if (k == n_from) first[n_from++] = map[i] / native * native;
+        place[i] = k * native + map[i] % native;
+    }
+    if (n_from == 0) return NULL;
+    for (int k = 0; k < n_from; k++) from[k] = piece(s, of, (int)first[k], (int)first[k] + native);
+    for (int i = 0; i < n; i++) if (map[i] >= own) place[i] = n_from == 1 ? native : 0;
+    if (n_from == 1) return has_rest ? pick_pair(s, from[0], broadcast(s, rest, native), place, n) : pick(s, from[0], place, n);
+    UOp *both = pick_pair(s, from[0], from[1], place, n);
+    for (int i = 0; i < n; i++) place[i] = map[i] < own ? i : native;
+    return has_rest ? pick_pair(s, both, broadcast(s, rest, native), place, n) : both;
+}
+
 static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     const int64_t *map = u->arg + a;
     int n = b - a;
-    UOp *v = u->src[0];
+    UOp *v = u->src[0], *converted = converted_last(s, u, map, n);
+    if (converted) return converted;
     bool same = true, rising = true;
     int64_t lo = map[0], hi = map[0];
     for (int i = 1; i < n; i++) {
@@ -146,15 +192,16 @@ static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
         UOp *near = piece_near(s, v, offset, n);
         if (near) return near;
     }
-    // A permutation inside one register of the source.
-    int native = native_lanes(s, u->dtype);
-    int64_t first = lo / native * native;
-    if (hi < first + native && first + native <= v->lanes && v->op != OP_LOAD && n <= native) {
+    // A permutation inside one register of the source, or all of a source that is shorter.
+    int native = native_lanes(s, u->dtype), whole = v->lanes < native && v->lanes == power_below(v->lanes) ? v->lanes : native;
+    int64_t first = lo / whole * whole;
+    if (hi < first + whole && first + whole <= v->lanes && v->op != OP_LOAD && n <= whole && n > 1) {
         int64_t *local = arena_new(s->arena, (size_t)n * sizeof *local);
         for (int i = 0; i < n; i++) local[i] = map[i] - first;
-        return pick(s, piece(s, v, (int)first, (int)first + native), local, n);
+        return pick(s, piece(s, v, (int)first, (int)first + whole), local, n);
     }
-    return halves(s, u, a, b);
+    UOp *made = from_registers(s, v, map, n);
+    return made ? made : halves(s, u, a, b);
 }
 
 static UOp *piece_vcat(Splitter *s, UOp *u, int a, int b) {
@@ -244,156 +291,6 @@ static UOp *piece_reg_load(Splitter *s, UOp *u, int a, int b) {
         for (int k = lo; k < hi; k++) map[k - lo] = k;
         push(s, &parts, pick(s, whole, map, hi - lo));
     }
-    return join(s, parts.at, (int)parts.len);
-}
-
-// ---------------------------------------------------------------- horizontal folds
-
-// Where dot products add to a number, the next one takes the sum.
-static UOp *combined(const Splitter *s, Monoid m, UOp *a, UOp *b) {
-    bool is_chain = s->target->group_threads > 0 && m == MONOID_SUM && b->op == OP_DOT4 && is_constant(b->src[0]) && is_uniform(b->src[0]) && b->src[0]->arg[0] == 0;
-    if (is_chain) return uop_new(a->graph, OP_DOT4, a->dtype, a->lanes, (UOp *[]){a, b->src[1], b->src[2]}, 3, NULL, 0);
-    return uop_new(a->graph, monoid_info[m].combine, a->dtype, a->lanes, (UOp *[]){a, b}, 2, NULL, 0);
-}
-
-// One group of neighbouring lanes, halves first: lane i with lane i + group/2, until one is left.
-static UOp *fold_group(Splitter *s, UOp *v, Monoid m, int first, int group) {
-    if (group == 1) return piece(s, v, first, first + 1);
-    int native = native_lanes(s, v->dtype), n = group / native;
-    if (group & (group - 1)) {
-        UOp *acc = piece(s, v, first, first + 1);
-        for (int i = 1; i < group; i++) acc = combined(s, m, acc, piece(s, v, first + i, first + i + 1));
-        return acc;
-    }
-    UOp *x;
-    if (n > 1) {
-        UOp *regs[256];
-        CHECK(n <= 256);
-        for (int i = 0; i < n; i++) regs[i] = piece(s, v, first + i * native, first + (i + 1) * native);
-        for (; n > 1; n /= 2) for (int i = 0; i < n / 2; i++) regs[i] = combined(s, m, regs[i], regs[i + n / 2]);
-        x = regs[0];
-    } else x = piece(s, v, first, first + group);
-    while (x->lanes > 1) {
-        int half = x->lanes / 2;
-        int64_t low[64], high[64];
-        if (x->lanes % 2) {
-            UOp *acc = pick(s, x, (int64_t[]){0}, 1);
-            for (int64_t i = 1; i < x->lanes; i++) acc = combined(s, m, acc, pick(s, x, &i, 1));
-            return acc;
-        }
-        for (int i = 0; i < half; i++) low[i] = i, high[i] = i + half;
-        x = combined(s, m, pick(s, x, low, half), pick(s, x, high, half));
-    }
-    return x;
-}
-
-UOp *pick_pair(Splitter *s, UOp *a, UOp *b, const int64_t *map, int n) {
-    UOp *both = uop_new(s->graph, OP_VCAT, a->dtype, 1, (UOp *[]){a, b}, 2, NULL, 0);
-    return uop_new(s->graph, OP_SHUFFLE, a->dtype, n, &both, 1, map, n);
-}
-
-static bool is_paired(const int *label, int n_regs, int lanes, int d) {
-    for (int r = 0; r < n_regs; r++)
-        for (int l = 0; l < lanes; l++)
-            if (!(l & d) && label[r * lanes + l] != label[r * lanes + (l | d)]) return false;
-    return true;
-}
-
-// Lane distance at which all registers hold partial sums of the same group side by side; 0: none. Floats add the halves of
-// a group first, as in fold_group; integers have no order, and near lanes are cheaper to bring together.
-static int pair_distance(const int *label, int n_regs, int lanes, bool is_ordered) {
-    for (int k = 1; k < lanes; k *= 2) {
-        int d = is_ordered ? lanes / 2 / k : k;
-        if (is_paired(label, n_regs, lanes, d)) return d;
-    }
-    return 0;
-}
-
-// Folds of many groups at once: pairs of registers are merged so that all lanes stay busy; `label` says which group each
-// lane belongs to. The order within a group is that of fold_group.
-static UOp *fold_groups(Splitter *s, UOp *v, Monoid m, int group, int a, int b) {
-    int lanes = native_lanes(s, v->dtype), outputs = b - a, n = outputs * group / lanes, d;
-    int *label = arena_new(s->arena, (size_t)(n * lanes) * sizeof *label);
-    UOp **regs = arena_new(s->arena, (size_t)n * sizeof *regs);
-    for (int i = 0; i < n; i++) regs[i] = piece(s, v, a * group + i * lanes, a * group + (i + 1) * lanes);
-    for (int own = group / lanes; own > 1; own /= 2, n /= 2)   // registers of one group
-        for (int i = 0; i < n / 2; i++) {
-            int at = i / (own / 2) * own + i % (own / 2);
-            regs[i] = combined(s, m, regs[at], regs[at + own / 2]);
-        }
-    for (int i = 0; i < n * lanes; i++) label[i] = i / (group < lanes ? group : lanes);
-    int part = 16 / dtype_bytes(v->dtype);   // inside 128-bit parts shuffles are cheap
-    while (n > 1 && (d = pair_distance(label, n, lanes, dtype_is_float(v->dtype)))) {
-        int block = d < part ? part : lanes;
-        int64_t even[64], odd[64];
-        for (int at = 0, base = 0; base < lanes; base += block)
-            for (int side = 0; side < 2; side++)
-                for (int l = base; l < base + block; l++)
-                    if (!(l & d)) even[at] = l + side * lanes, odd[at++] = (l | d) + side * lanes;
-        for (int i = 0; i < n / 2; i++) {
-            int merged[64];
-            for (int l = 0; l < lanes; l++) merged[l] = label[2 * i * lanes + even[l]];
-            UOp *x = regs[2 * i], *y = regs[2 * i + 1];
-            regs[i] = combined(s, m, pick_pair(s, x, y, even, lanes), pick_pair(s, x, y, odd, lanes));
-            memcpy(label + i * lanes, merged, (size_t)lanes * sizeof *merged);
-        }
-        n /= 2;
-    }
-    CHECK(n == 1);
-    // The lanes of each group side by side, its halves one behind the other: added until one is left.
-    int64_t map[64];
-    int left = lanes / outputs, seen[64] = {0};
-    for (int l = 0; l < lanes; l++) {
-        int o = label[l], k = seen[o]++;
-        map[k * outputs + o] = l;
-    }
-    UOp *sum = left == 1 ? pick(s, regs[0], map, outputs) : NULL, *rest = regs[0];
-    for (; left > 1; left /= 2) {
-        int half = left / 2 * outputs;
-        sum = combined(s, m, pick(s, rest, map, half), pick(s, rest, map + half, half));
-        rest = sum;
-        for (int i = 0; i < half; i++) map[i] = i;
-    }
-    return sum;
-}
-
-// Lanes a ≤ k < b of an operand, out of a whole register of it.
-static UOp *part_of_register(Splitter *s, UOp *u, int a, int b) {
-    int native = native_lanes(s, u->dtype), first = a / native * native;
-    int64_t map[64];
-    if (first + native > u->lanes || b > first + native) return piece(s, u, a, b);
-    for (int i = 0; i < b - a; i++) map[i] = a - first + i;
-    return pick(s, piece(s, u, first, first + native), map, b - a);
-}
-
-// Sums of dot products of a thread's tile of elements: each in one chain. Registers hold one number each there, so that lanes
-// are no gain, and a chain needs no additions.
-static UOp *dot_chains(Splitter *s, UOp *u, int a, int b) {
-    UOp *dots = u->src[0], *sums[64];
-    int group = (int)u->arg[1];
-    bool begins_at_zero = dots->op == OP_DOT4 && is_constant(dots->src[0]) && is_uniform(dots->src[0]) && dots->src[0]->arg[0] == 0;
-    if (!s->has_tiles || u->arg[0] != MONOID_SUM || !begins_at_zero || b - a < 2) return NULL;
-    for (int o = a; o < b; o++) {
-        UOp *sum = uop_int(s->graph, DT_I32, 0);
-        for (int i = o * group; i < (o + 1) * group; i++) {
-            UOp *src[3] = {sum, part_of_register(s, dots->src[1], 4 * i, 4 * i + 4), part_of_register(s, dots->src[2], 4 * i, 4 * i + 4)};
-            sum = uop_new(s->graph, OP_DOT4, DT_I32, 1, src, 3, NULL, 0);
-        }
-        sums[o - a] = sum;
-    }
-    return join(s, sums, b - a);
-}
-
-static UOp *piece_hfold(Splitter *s, UOp *u, int a, int b) {
-    Monoid m = (Monoid)u->arg[0];
-    int group = (int)u->arg[1], native = native_lanes(s, u->dtype);
-    if (b - a > native) return runs(s, u, a, b, native);
-    UOp *chains = dot_chains(s, u, a, b);
-    if (chains) return chains;
-    if (b - a > 1 && (group & (group - 1)) == 0 && (b - a) * group % native == 0)
-        return fold_groups(s, u->src[0], m, group, a, b);
-    UOpList parts = {0};
-    for (int o = a; o < b; o++) push(s, &parts, fold_group(s, u->src[0], m, o * group, group));
     return join(s, parts.at, (int)parts.len);
 }
 
@@ -539,8 +436,8 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     if (u->op == OP_DOT4) unsigned_first(s, src);
     UOp *made = uop_new(s->graph, u->op, u->dtype, n, src, u->n_src, u->arg, u->n_arg);
     if (uop_is_poison(made)) BUG("vectorize %s: %s", op_info[u->op].name, made->message);
-    UOp *constant = fold_constants(s, made);
-    return constant ? constant : at_table(s, made);
+    UOp *constant = fold_constants(s, made), *looked_up = constant ? constant : at_table(s, made);
+    return looked_up == made && is_bitwise(u) && !is_shift ? bitwise_bytes(s, (Op)u->op, src[0], src[1]) : looked_up;
 }
 
 static UOp *piece_lookup(Splitter *s, UOp *u, int a, int b) {

@@ -26,10 +26,20 @@ UOp *offset_index(Splitter *s, UOp *index, int64_t offset);
 bool constants_of(Splitter *s, UOp *u, int a, int b, int64_t *out);
 
 bool is_broadcast(const UOp *u);                    // one scalar in all lanes
+bool is_constant(const UOp *u);                     // a number, or a vector of them
+bool is_uniform(const UOp *u);                      // of constants: all the same
+int native_lanes(const Splitter *s, DType dtype);   // of a register
+void push(Splitter *s, UOpList *list, UOp *u);
+UOp *runs(Splitter *s, UOp *u, int a, int b, int native);    // lanes [a, b), joined of pieces of `native`
+
+// vector_sums.c
+UOp *combined(const Splitter *s, Monoid m, UOp *a, UOp *b);  // by the monoid's own operation
+UOp *piece_hfold(Splitter *s, UOp *u, int a, int b);
 
 // fields.c
 // Lanes [a, b) of a bit field of bytes. NULL: u is none that a shift of wide lanes makes.
 UOp *piece_field(Splitter *s, UOp *u, int a, int b);
+UOp *bitwise_bytes(Splitter *s, Op op, UOp *a, UOp *b);      // AND, OR or XOR of two vectors; of four bytes as one number, where that is better
 
 // near.c
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.

@@ -50,6 +50,7 @@ static Inferred bitcast(Arena *arena, DType dtype, const UOp *a) {
         if (a->lanes * from % to) return problem(arena, "lanes do not divide");
         return (Inferred){.dtype = dtype, .lanes = a->lanes * from / to};
     }
+    if (a->ndim == 0 && from % to == 0) return (Inferred){.dtype = dtype, .lanes = from / to};     // a number's bytes
     if (a->ndim == 0 || a->shape[a->ndim - 1] * from % to) return problem(arena, "last axis does not divide");
     int64_t *shape = arena_copy(arena, a->shape, (size_t)a->ndim * sizeof *shape);
     shape[a->ndim - 1] = shape[a->ndim - 1] * from / to;

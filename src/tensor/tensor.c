@@ -139,7 +139,9 @@ Tensor tensor_gather(Tensor x, Tensor index) {
 }
 
 Tensor tensor_bitcast(Tensor x, DType dtype) {
-    return x->dtype == dtype ? x : uop_new(x->graph, OP_BITCAST, dtype, 1, &x, 1, NULL, 0);
+    if (x->dtype == dtype || uop_is_poison(x)) return x;
+    if (x->ndim == 0 && dtype_bytes(x->dtype) != dtype_bytes(dtype)) return uop_poison(x->graph, "bitcast: last axis does not divide");
+    return uop_new(x->graph, OP_BITCAST, dtype, 1, &x, 1, NULL, 0);
 }
 
 Tensor tensor_cast(Tensor x, DType dtype) {
