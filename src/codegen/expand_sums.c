@@ -92,15 +92,14 @@ static UOp *own_last(Expander *x, const Laned *v, const Laned *outer, UOp *const
     return own_by_words(x, v, outer, own, n_own, own_count, own_count);
 }
 
-// Whether each register of a vector of bytes is one load.
-static bool fills_registers(const Expander *x, const UOp *bytes) {
+// Whether each run of so many bytes of a vector is one load.
+static bool is_of_runs(const UOp *bytes, int run) {
     bool is_moved = bytes->op == OP_SHUFFLE;
     const UOp *load = is_moved ? bytes->src[0] : bytes;
-    int native = x->target->vector_bytes;
-    if (load->op != OP_LOAD || !load->n_arg || bytes->lanes % native) return false;
+    if (load->op != OP_LOAD || !load->n_arg || bytes->lanes % run) return false;
     for (int i = 0, first = 0; i < bytes->lanes; i++) {
         int64_t at = load->arg[is_moved ? bytes->arg[i] : i];
-        if (i % native == 0) first = i;
+        if (i % run == 0) first = i;
         if (at != load->arg[is_moved ? bytes->arg[first] : first] + i - first) return false;
     }
     return true;
@@ -130,20 +129,61 @@ static UOp *ordered_from_leaves(Expander *x, UOpMap *done, UOp *u, const int64_t
     return known;
 }
 
-// An exact sum of products of bytes whose lanes lie in memory (schedule/interleave.c) so that halves of neighbouring sums stand
-// side by side: dot products of one half, to which those of the other add up. NULL where lanes do not lie so.
-static UOp *dots_by_halves(Expander *x, const Laned *v, const Laned *outer, const Accum *a, UOp *together, int own, int *left) {
-    int half = own / 2, n = lane_count(outer) * half;
+// The outer lanes of bytes [2][outer][half], by where they lie in memory: order[i] is the lane of the i-th place. What lies at one place is of
+// different rows, which stay one behind the other. False where they are no load.
+static bool outer_by_place(Expander *x, const UOp *bytes, int n_outer, int half, int64_t *order) {
+    bool is_moved = bytes->op == OP_SHUFFLE;
+    const UOp *load = is_moved ? bytes->src[0] : bytes;
+    if (load->op != OP_LOAD || !load->n_arg) return false;
+    int64_t *place = arena_new(x->arena, (size_t)n_outer * sizeof *place), *row = arena_new(x->arena, (size_t)n_outer * sizeof *row);
+    for (int o = 0; o < n_outer; o++) {
+        int at = o;
+        place[o] = load->arg[is_moved ? bytes->arg[o * half] : o * half], row[o] = 0;
+        for (int i = 0; i < o; i++) row[o] += place[i] == place[o];
+        for (; at > 0; at--) {
+            int64_t before = order[at - 1];
+            if (row[before] < row[o] || (row[before] == row[o] && place[before] < place[o])) break;
+            order[at] = before;
+        }
+        order[at] = o;
+    }
+    return true;
+}
+
+// Lanes of bytes [2][outer][half], the outer ones in an order.
+static UOp *in_outer_order(Expander *x, UOp *bytes, int n_outer, int half, const int64_t *order) {
+    int n = 2 * n_outer * half;
+    int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
+    for (int i = 0; i < n; i++) map[i] = i / (n / 2) * (n / 2) + order[i / half % n_outer] * half + i % half;
+    UOpMap done;
+    uop_map_init(&done, x->arena);
+    return ordered_from_leaves(x, &done, bytes, map, n);
+}
+
+// The order of outer lanes in which bytes [2][outer][half] come in whole registers: as they are, or by where they lie in memory; else as they
+// are, where they come in halves of registers. False where none does.
+static bool order_of_registers(Expander *x, UOp *bytes, int n_outer, int half, int64_t *order) {
+    int native = x->target->vector_bytes;
+    bool is_known = outer_by_place(x, bytes, n_outer, half, order), fits = is_known && is_of_runs(in_outer_order(x, bytes, n_outer, half, order), native);
+    if (is_known && !is_of_runs(bytes, native) && fits) return true;
+    for (int i = 0; i < n_outer; i++) order[i] = i;
+    return is_of_runs(bytes, native) || (half < native / 2 && bytes->lanes % native == 0 && is_of_runs(bytes, native / 2));
+}
+
+// An exact sum of products of bytes whose lanes lie in memory (schedule/interleave.c) so that halves of sums stand side by side: dot
+// products of one half, to which those of the other add up, of outer lanes in an order of their own. NULL where lanes do not lie so.
+static UOp *dots_by_halves(Expander *x, const Laned *v, const Laned *outer, const Accum *a, UOp *together, int own, int *left, int64_t *order) {
+    int half = own / 2, n_outer = lane_count(outer), n = n_outer * half;
     UOp *first, *second, *sum = identity(x, MONOID_SUM, DT_I32, n / 4);
-    if (own % 8 || half >= x->target->vector_bytes || !dot_operands(x, together, &first, &second) || fills_registers(x, second)) return NULL;
+    if (own % 8 || half >= x->target->vector_bytes || !dot_operands(x, together, &first, &second)) return NULL;
+    if (is_of_runs(second, x->target->vector_bytes)) return NULL;
     UOp *apart = own_by_words(x, v, outer, a->lanes, a->n_lanes, own, half);
-    if (!dot_operands(x, apart, &first, &second) || !fills_registers(x, second)) return NULL;
+    if (!dot_operands(x, apart, &first, &second) || !order_of_registers(x, second, n_outer, half, order)) return NULL;
+    first = in_outer_order(x, first, n_outer, half, order), second = in_outer_order(x, second, n_outer, half, order);
     for (int k = 0; k < 2; k++) {
         int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
         for (int i = 0; i < n; i++) map[i] = k * n + i;
-        UOpMap done;
-        uop_map_init(&done, x->arena);
-        UOp *src[3] = {sum, ordered_from_leaves(x, &done, first, map, n), ordered_from_leaves(x, &done, second, map, n)};
+        UOp *src[3] = {sum, shuffle(first, map, n), shuffle(second, map, n)};
         sum = uop_new(x->graph, OP_DOT4, DT_I32, n / 4, src, 3, NULL, 0);
     }
     DERIVED("expand", "halves_of_neighbours_share_registers", together, sum);
@@ -151,36 +191,50 @@ static UOp *dots_by_halves(Expander *x, const Laned *v, const Laned *outer, cons
     return sum;
 }
 
+// A float product, or a product added to such a value: each is added to a sum in one step.
+static bool is_of_products(const UOp *v) {
+    return dtype_is_float(v->dtype) && (v->op == OP_MUL || (v->op == OP_MULADD && is_of_products(v->src[2])));
+}
+
 UOp *combine(Monoid m, UOp *acc, UOp *value) {
-    if (m == MONOID_SUM && dtype_is_float(acc->dtype) && value->op == OP_MUL)
-        return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], acc}, 3, NULL, 0);
+    if (m == MONOID_SUM && is_of_products(value)) {
+        UOp *before = value->op == OP_MULADD ? combine(m, acc, value->src[2]) : acc;
+        return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], before}, 3, NULL, 0);
+    }
     // The new value first: a NaN there loses against what is known.
     return uop_new(acc->graph, monoid_info[m].combine, acc->dtype, 1, (UOp *[]){value, acc}, 2, NULL, 0);
 }
 
 static UOp *shuffle_through(UOp *v, const int64_t *map, int n) {
-    if (v->op != OP_MUL || !dtype_is_float(v->dtype)) return shuffle(v, map, n);
-    UOp *src[2] = {shuffle(v->src[0], map, n), shuffle(v->src[1], map, n)};
-    return uop_new(v->graph, OP_MUL, v->dtype, n, src, 2, NULL, 0);
+    if (!is_of_products(v)) return shuffle(v, map, n);
+    UOp *src[3] = {shuffle(v->src[0], map, n), shuffle(v->src[1], map, n)};
+    if (v->op == OP_MULADD) src[2] = shuffle_through(v->src[2], map, n);
+    return uop_new(v->graph, v->op, v->dtype, n, src, v->n_src, NULL, 0);
+}
+
+static UOp *with_lane(UOp *v, UOp *lane) { return uop_new(v->graph, OP_VCAT, v->dtype, 1, (UOp *[]){v, lane}, 2, NULL, 0); }
+
+// What is added up and one more lane, which adds nothing: its products have it, so that they stay what is added in one step.
+static UOp *with_zero(UOp *v, UOp *zero) {
+    if (!is_of_products(v)) return with_lane(v, zero);
+    UOp *src[3] = {with_lane(v->src[0], zero), with_lane(v->src[1], zero)};
+    if (v->op == OP_MULADD) src[2] = with_zero(v->src[2], zero);
+    return uop_new(v->graph, v->op, v->dtype, 1, src, v->n_src, NULL, 0);
 }
 
 // acc [outer][chains] combined with value [outer][own]: own is cut into runs of `chains`, added one after the other.
 static UOp *accumulate(Expander *x, Monoid m, UOp *acc, UOp *value, int outer, int own, int chains) {
-    UOp *zero = NULL;
     for (int first = 0; first < own; first += chains) {
         int64_t *map = arena_new(x->arena, (size_t)(outer * chains) * sizeof *map);
         int run = own - first < chains ? own - first : chains;
         UOp *from = value;
         if (run < chains) {   // missing units: the identity, so that their chains stay as they are
-            zero = identity(x, m, value->dtype, 1);
-            if (m == MONOID_SUM && value->op == OP_MUL && dtype_is_float(value->dtype)) {
-                UOp *pads[2];
-                for (int i = 0; i < 2; i++) pads[i] = uop_new(x->graph, OP_VCAT, value->dtype, 1, (UOp *[]){value->src[i], zero}, 2, NULL, 0);
-                from = uop_new(x->graph, OP_MUL, value->dtype, 1, pads, 2, NULL, 0);
-            } else from = uop_new(x->graph, OP_VCAT, value->dtype, 1, (UOp *[]){value, zero}, 2, NULL, 0);
+            UOp *lane = identity(x, m, value->dtype, 1);
+            from = m == MONOID_SUM && acc ? with_zero(value, lane) : with_lane(value, lane);
         }
         for (int o = 0; o < outer; o++)
             for (int c = 0; c < chains; c++) map[o * chains + c] = c < run ? o * own + first + c : outer * own;
+        if (!acc && run < chains) return shuffle(from, map, outer * chains);     // nothing is added: they are made side by side
         UOp *units = shuffle_through(from, map, outer * chains);
         acc = acc ? combine(m, acc, units) : combine(m, identity(x, m, value->dtype, outer * chains), units);
     }
@@ -261,9 +315,12 @@ Laned expand_accum(Expander *x, UOp *u) {
     bool exact = !dtype_is_float(u->dtype);
     bool is_unordered = !exact && a.monoid == MONOID_SUM && a.chains == 1;   // one register holds as much as many
     int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes && !is_unordered ? chain_lanes(own) : 1;
+    int64_t *order = arena_new(x->arena, (size_t)(n_outer + 1) * sizeof *order);     // of outer lanes, until the sums are made
+    bool has_order = false;
     if (exact && a.monoid == MONOID_SUM && own > 1) {
         int left;
-        UOp *dots = dots_by_halves(x, value, &outer, &a, vector, own, &left);
+        UOp *dots = a.tail ? NULL : dots_by_halves(x, value, &outer, &a, vector, own, &left, order);
+        has_order = dots != NULL;
         if (!dots) dots = dot_products(x, vector, own, &left);
         if (dots) vector = dots, own = chains = left;
     }
@@ -298,5 +355,9 @@ Laned expand_accum(Expander *x, UOp *u) {
     }
     Laned out = outer;
     out.value = chains > 1 ? uop_new(x->graph, OP_HFOLD, u->dtype, 1, &acc, 1, (int64_t[]){a.monoid, chains}, 2) : acc;
+    if (!has_order) return out;
+    int64_t *place = arena_new(x->arena, (size_t)n_outer * sizeof *place);
+    for (int i = 0; i < n_outer; i++) place[order[i]] = i;
+    out.value = shuffle(out.value, place, n_outer);
     return out;
 }

@@ -135,9 +135,31 @@ static const void *structure(Arena *arena, UOp *u, size_t *nbytes, UOp **visited
     return key.at;
 }
 
+// A range / c that is all a value knows of the range, so that c steps of it are alike. NULL where there is none.
+static UOp *quotient_alone(Arena *arena, UOp *value) {
+    UOpList order = uop_toposort(arena, value);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *quotient = order.at[k], *range = quotient->op == OP_IDIV ? quotient->src[0] : NULL;
+        int64_t c;
+        if (!range || range->op != OP_RANGE || !range_is_static(range) || !uop_is_int_const(quotient->src[1], &c)) continue;
+        bool is_alone = c > 1 && range_size(range) % c == 0;
+        for (size_t i = 0; i < order.len && is_alone; i++)
+            for (int j = 0; j < order.at[i]->n_src; j++) is_alone &= order.at[i]->src[j] != range || order.at[i] == quotient;
+        if (is_alone) return quotient;
+    }
+    return NULL;
+}
+
 // The value, read from a buffer that an item of its own fills once.
 static UOp *share(Factoring *f, UOp *value) {
     Schedule *s = f->schedule;
+    UOp *quotient = quotient_alone(s->arena, value);
+    if (quotient) {
+        int64_t c = quotient->src[1]->arg[0];
+        UOp *steps = uop_range_const(s->graph, range_size(quotient->src[0]) / c, range_kind(quotient->src[0]));
+        UOp *held = share(f, uop_substitute(value, &quotient, &steps, 1));
+        return uop_substitute(held, &steps, &quotient, 1);
+    }
     UOp *visited[MAX_LOOPS], *fresh[MAX_LOOPS];
     int n;
     size_t key_bytes;
@@ -302,14 +324,32 @@ static bool parts_merge(Part *a, const Part *b) {
     return true;
 }
 
-static UOp *part_value(const Part *p, DType dtype, double *sign) {
+// The integer as a float, times those factors outside that lack a loop that it lacks too: made once, as it is. The others are left in p.
+static UOp *number_of(Factoring *f, Part *p, DType dtype) {
+    UOp *number = uop_cast(p->inside, dtype), *scale = NULL;
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
+        UOp *u = p->outside[i];
+        if (lacks_a_loop(f, uop_binary(OP_MUL, u, number))) scale = scale ? uop_binary(OP_MUL, scale, u) : u;
+        else p->outside[n++] = u;
+    }
+    p->n = n;
+    return scale ? share(f, uop_binary(OP_MUL, scale, number)) : number;
+}
+
+// `before` and a part; alone where there is nothing before. A product is added to the others in one step, as sums are.
+static UOp *with_part(Factoring *f, UOp *before, Part *p, DType dtype) {
     Graph *g = p->inside->graph;
-    UOp *scale = NULL;
-    *sign = p->coefficient < 0 ? -1 : 1;
+    UOp *number = number_of(f, p, dtype), *scale = NULL;
+    bool is_negative = p->coefficient < 0;
     if (fabs(p->coefficient) != 1) scale = uop_float(g, dtype, fabs(p->coefficient));
     for (int i = 0; i < p->n; i++) scale = scale ? uop_binary(OP_MUL, scale, p->outside[i]) : p->outside[i];
-    UOp *sum = uop_cast(p->inside, dtype);
-    return scale ? uop_binary(OP_MUL, scale, sum) : sum;
+    if (!before) {
+        UOp *value = scale ? uop_binary(OP_MUL, scale, number) : number;
+        return is_negative ? uop_unary(OP_NEG, value) : value;
+    }
+    if (!scale) return uop_binary(is_negative ? OP_SUB : OP_ADD, before, number);
+    return uop_new(g, OP_MULADD, dtype, 1, (UOp *[]){is_negative ? uop_unary(OP_NEG, scale) : scale, number, before}, 3, NULL, 0);
 }
 
 static UOp *factor_fold(Factoring *f, UOp *u) {
@@ -330,12 +370,7 @@ static UOp *factor_fold(Factoring *f, UOp *u) {
         for (int k = 0; k < n_parts && !merged; k++) merged = parts_merge(&parts[k], &parts[n_parts]);
         n_parts += !merged;
     }
-    for (int i = 0; i < n_parts; i++) {
-        double sign;
-        UOp *part = part_value(&parts[i], u->dtype, &sign);
-        if (!value) value = sign < 0 ? uop_unary(OP_NEG, part) : part;
-        else value = uop_binary(sign < 0 ? OP_SUB : OP_ADD, value, part);
-    }
+    for (int i = 0; i < n_parts; i++) value = with_part(f, value, &parts[i], u->dtype);
     for (int i = 0; i < n; i++) if (!(inner >> i & 1)) left[n_left++] = ranges[i];
     if (!value) return u;
     UOp *made = uop_fold(MONOID_SUM, (int)u->arg[1], value, left, n_left);

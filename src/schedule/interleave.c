@@ -1,11 +1,13 @@
 // interleave: what products read gets a second place, in an order that fills registers.
 // Where many rows are multiplied with the same weights, 8 rows lie side by side, 4 bytes of each. Where a register holds more
 // bytes than those of a block's that are read once for several parts of it (16 bytes, whose low and then high halves are 32
-// weights), the same parts of neighbouring blocks lie side by side.
+// weights), or for two blocks (32 bytes, their low halves one block, their high halves the next), the same parts of neighbours lie side
+// by side.
 // In: kernels. Out: kernels whose products read such twins, and whose writers fill them too, or instead.
 // Invariant: a twin holds the same numbers; where a number lies is a one-to-one map of its flat index.
 // Examples: 64 rows of 2,048 bytes: element (t, k) at ((t//8·512 + k//4)·8 + t%8)·4 + k%4.
 // Blocks of 32, of which 16 bytes are read twice, registers of 32: element k of block b at ((b//2·2 + k//16)·2 + b%2)·16 + k%16.
+// Pairs of blocks that read the same 32 bytes, registers of 64: element k < 64 of pair c at ((c//4·4 + k//16)·4 + c%4)·16 + k%16.
 #include "schedule/interleave.h"
 
 #include <string.h>
@@ -146,39 +148,65 @@ static bool is_looked_up(Arena *arena, const RangeSets *sets, UOp *index, UOp *l
     return false;
 }
 
-// Whether both halves of a loop read the same bytes, in every load that walks along it; where code books are read is data.
-static bool reads_twice(Arena *arena, const RangeSets *sets, UOp *weights, UOp *loop) {
-    int64_t half = range_size(loop) / 2, last = half - 1;
-    bool is_any = false;
+// Whether steps `from` and `to` of a loop read the same bytes, in every load of weights that walks along `inner`; where code books are
+// read is data. is_any: whether there is such a load.
+static bool reads_same(Arena *arena, const RangeSets *sets, UOp *weights, UOp *inner, UOp *loop, int64_t from, int64_t to, bool *is_any) {
     UOpList order = uop_toposort_value(arena, weights);
+    *is_any = false;
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], *index = u->op == OP_LOAD ? u->src[0]->src[1] : NULL;
-        if (!index || is_looked_up(arena, sets, index, loop) || is_equal(index_at(index, loop, 0), index_at(index, loop, last))) continue;
-        if (u->n_src > 1 || !is_equal(index_at(index, loop, 0), index_at(index, loop, half))) return false;
-        if (!is_equal(index_at(index, loop, last), index_at(index, loop, last + half))) return false;
-        is_any = true;
+        if (!index || is_looked_up(arena, sets, index, inner) || is_equal(index_at(index, inner, 0), index_at(index, inner, range_size(inner) / 2 - 1))) continue;
+        if (u->n_src > 1 || !is_equal(index_at(index, loop, from), index_at(index, loop, to))) return false;
+        *is_any = true;
     }
+    return true;
+}
+
+// Whether both halves of a loop read the same bytes.
+static bool halves_are_same(Arena *arena, const RangeSets *sets, UOp *weights, UOp *loop) {
+    int64_t half = range_size(loop) / 2;
+    bool is_any;
+    return reads_same(arena, sets, weights, loop, loop, 0, half, &is_any) && reads_same(arena, sets, weights, loop, loop, half - 1, 2 * half - 1, &is_any) && is_any;
+}
+
+// Whether blocks two by two read the same bytes.
+static bool pairs_are_same(Arena *arena, const RangeSets *sets, UOp *weights, UOp *loop, UOp *blocks) {
+    bool is_any = false;
+    for (int64_t b = 0; b < range_size(blocks); b += 2)
+        if (!reads_same(arena, sets, weights, loop, blocks, b, b + 1, &is_any) || !is_any) return false;
     return is_any;
 }
 
-// How blocks of a row can stand side by side in registers of so many bytes, where `load` is multiplied with weights whose bytes are read
-// twice along `loop` and fill a part of a register; no rows where they cannot.
+// How rows of so many elements, of which parts are read twice, can stand side by side in registers, a part of each; a row is a block, or two
+// that lie one behind the other, `n` times along a loop. No rows where they cannot.
+static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp *start, int64_t count) {
+    int64_t rows = bytes / part, rest;
+    if (rows < 2 || rows * part != bytes || n % rows || count % (rows * row)) return (Order){0};
+    UOp *behind = simplify(uop_binary(OP_MOD, start, uop_int(start->graph, DT_I32, rows * row)));
+    return uop_is_int_const(behind, &rest) && rest == 0 ? (Order){rows, row / part, part} : (Order){0};
+}
+
+// How what a load walks along in `loop`, multiplied with weights, can stand side by side in registers of so many bytes: where weights' bytes
+// are read twice and fill a part of a register. No rows where it cannot.
 static Order order_in_registers(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop, int bytes) {
     Schedule *s = x->s;
     const Temp *temp = schedule_temp_find(s, uop_buffer_of(load->src[0])->arg[0]);
-    int64_t step, block = range_size(loop), unit = block / 2, rows = unit ? bytes / unit : 0, rest;
-    if (!temp || block % 2 || unit <= INTERLEAVED_BYTES || unit % INTERLEAVED_BYTES || rows < 2) return (Order){0};
+    int64_t step, block = range_size(loop), part = block / 2;
+    if (!temp || block % 2 || part <= INTERLEAVED_BYTES || part % INTERLEAVED_BYTES) return (Order){0};
     for (size_t i = 0; i < x->full.len; i++) if (x->full.at[i] == temp->id) return (Order){0};
-    if (rows * unit != bytes || temp->count % (rows * block)) return (Order){0};
     UOp *index = load->src[0]->src[1];
-    if (!index_step(index, loop, &step) || step != 1 || !reads_twice(s->arena, sets, weights, loop)) return (Order){0};
+    if (!index_step(index, loop, &step) || step != 1) return (Order){0};
+    bool is_halves = halves_are_same(s->arena, sets, weights, loop);
     for (size_t k = 0; k < sets->ranges.len; k++) {
         UOp *blocks = sets->ranges.at[k];
-        bool is_walked = blocks != loop && !is_of_store(store, blocks) && range_is_static(blocks) && range_size(blocks) % rows == 0;
+        bool is_walked = blocks != loop && !is_of_store(store, blocks) && range_is_static(blocks);
         if (!is_walked || !range_sets_has(sets, load, k) || !index_step(index, blocks, &step) || step != block) continue;
         UOp *start = index_at(index_at(index, loop, 0), blocks, 0);
-        if (uop_is_int_const(simplify(uop_binary(OP_MOD, start, uop_int(index->graph, DT_I32, rows * block))), &rest) && rest == 0)
-            return (Order){rows, 2, unit};
+        bool is_pairs = !is_halves && range_size(blocks) % 2 == 0 && pairs_are_same(s->arena, sets, weights, loop, blocks);
+        Order order = {0};
+        if (is_halves) order = order_of_parts(block, range_size(blocks), part, bytes, start, temp->count);
+        else if (is_pairs) order = order_of_parts(2 * block, range_size(blocks) / 2, part, bytes, start, temp->count);
+        if (order.rows) return order;
     }
     return (Order){0};
 }
@@ -212,8 +240,8 @@ static Order order_known(const Interleaver *x, UOp *load, UOp *loop) {
     bool is_run = index_step(load->src[0]->src[1], loop, &step) && step == 1;
     for (size_t t = 0; t < x->twins.len && is_run; t++) {
         const Twin *twin = &x->twins.at[t];
-        bool is_whole = is_of_blocks(&twin->order, twin->buffer) && range_size(loop) == twin->order.words * twin->order.elements;
-        if (is_whole && twin->id == uop_buffer_of(load->src[0])->arg[0]) return twin->order;
+        bool is_whole = is_of_blocks(&twin->order, twin->buffer) && twin->order.words * twin->order.elements % range_size(loop) == 0;
+        if (is_whole && range_size(loop) % twin->order.elements == 0 && twin->id == uop_buffer_of(load->src[0])->arg[0]) return twin->order;
     }
     return (Order){0};
 }
