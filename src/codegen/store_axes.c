@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "codegen/axes_private.h"
 
-enum { SHARED_COPIES = 4 };
+enum { SHARED_COPIES = 4, SHORT_UNITS = 48 };
 enum { NEAREST_BYTES = 32 << 10, NEXT_BYTES = 256 << 10 };   // of caches that any CPU has
 
 bool has_unit_stride(UOp *index, UOp *range) {
@@ -195,10 +195,36 @@ static UOp *with_wider_steps(UOp *store, int last, const Target *target) {
     return split_store(split_store(store, last, size, false), last - 1, copies, false);
 }
 
+// Sums of few units, which fill no register of their chains: those of neighbouring elements stand side by side, as many as fit, so that
+// they are brought together at once. NULL where some sum has loops, or many units.
+static UOp *with_short_sums(UOp *store, const Target *target) {
+    int last = store->n_src - 1;
+    UOp *range = store->src[last];
+    int64_t units = 0;
+    if (target->group_threads || !range_is_static(range) || range_kind(range) != RANGE_LOOP) return NULL;
+    if (bounds_a_loop(store, range) || !has_unit_stride(index_of(store), range)) return NULL;
+    UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
+    RangeSets sets = range_sets(graph_arena(store->graph), store->src[1]);
+    for (size_t k = 0; k < order.len; k++) {
+        if (order.at[k]->op != OP_ACCUM) continue;
+        Accum a = accum_parts(order.at[k]);
+        int64_t lanes = 1;
+        if (a.n_loops || a.tail || !range_sets_depends(&sets, order.at[k], range)) return NULL;
+        for (int i = 0; i < a.n_lanes; i++) lanes *= range_size(a.lanes[i]);
+        if (dtype_is_float(a.value->dtype) && lanes > units) units = lanes;
+    }
+    int64_t rows = 1;
+    while (units && 2 * rows * units <= SHORT_UNITS) rows *= 2;
+    rows = lanes_dividing(range_size(range), rows);
+    return rows > 1 ? split_store(store, last, rows, false) : NULL;
+}
+
 UOp *store_axes(UOp *store, const Target *target) {
     UOp *tiled = with_thread_tile(store, target);
     if (tiled) return tiled;
     if (store->n_src == 2) return store;
+    UOp *together = has_lanes_inside(store->src[1]) ? with_short_sums(store, target) : NULL;
+    if (together) return together;
     if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store, false), target);
     int last = store->n_src - 1;
     UOp *range = store->src[last];

@@ -3,7 +3,7 @@
 #include "compare.h"
 #include "unit/invented_types.h"
 
-enum { MOST_WEIGHTS = 17, MOST_TYPES = 64 };
+enum { APART = 17, MOST_WEIGHTS = 24, MOST_TYPES = 64 };
 
 static void product(const char *target, const QuantType *t, int64_t blocks, int64_t weights, float *y) {
     Compare c = compare_open("eval", target);
@@ -23,22 +23,26 @@ static void product(const char *target, const QuantType *t, int64_t blocks, int6
 }
 
 static void check_target(const char *target) {
-    static const int64_t blocks[] = {1, 2, 3, 5}, weights[] = {1, MOST_WEIGHTS};
+    // Sums of few blocks stand side by side where rows divide by eight, and give what they give one after the other.
+    static const int64_t blocks[] = {1, 2, 3, 4, 5, 6}, weights[] = {1, APART, MOST_WEIGHTS};
+    enum { BLOCKS = sizeof blocks / sizeof *blocks, WEIGHTS = sizeof weights / sizeof *weights };
     int n = 0;
     assert_true(invented_register());
     for (int number = 0; number < MOST_TYPES + 2; number++) {
         const QuantType *t = quant_find(number < MOST_TYPES ? (uint32_t)number : number == MOST_TYPES ? INVENTED_I5 : INVENTED_I3);
         if (!t || quant_is_plain(t)) continue;
-        for (int i = 0; i < 8; i++) {
-            float want[MOST_WEIGHTS], got[MOST_WEIGHTS];
-            product("avx2", t, blocks[i / 2], weights[i % 2], want);
-            product(target, t, blocks[i / 2], weights[i % 2], got);
-            if (memcmp(want, got, (size_t)weights[i % 2] * sizeof *got))
-                compare_fail("%s: %d blocks of %s, %d rows: other bits than avx2", target, (int)blocks[i / 2], t->name, (int)weights[i % 2]);
+        for (int i = 0; i < BLOCKS * WEIGHTS; i++) {
+            float want[MOST_WEIGHTS], got[MOST_WEIGHTS], apart[MOST_WEIGHTS];
+            int64_t n_blocks = blocks[i / WEIGHTS], n_weights = weights[i % WEIGHTS];
+            product("avx2", t, n_blocks, n_weights, want);
+            product("avx2", t, n_blocks, n_weights == MOST_WEIGHTS ? APART : n_weights, apart);
+            product(target, t, n_blocks, n_weights, got);
+            if (memcmp(want, got, (size_t)n_weights * sizeof *got) || memcmp(want, apart, (size_t)(n_weights == MOST_WEIGHTS ? APART : n_weights) * sizeof *got))
+                compare_fail("%s: %d blocks of %s, %d rows: other bits than avx2, or rows apart", target, (int)n_blocks, t->name, (int)n_weights);
             n++;
         }
     }
-    assert_true(n >= 8 * 15);
+    assert_true(n >= BLOCKS * WEIGHTS * 15);
 }
 
 static void avx512vbmi(void **state) { (void)state; check_target("avx512vbmi"); }
