@@ -197,7 +197,7 @@ Cuts cuts_choose(Fuser *f, const Group *g) {
         int64_t whole = size % wish.multiple == 0 ? divisor_from(size / wish.multiple, wanted / (double)wish.multiple) * wish.multiple : size;
         if (whole < size && (double)(size / whole) * cuts.tiles >= wish.width) keep = whole;
         const Weight *w = &weight[order[i]];
-        bool is_costly = w->again > w->elements || w->far > w->elements / cuts.tiles;   // worth it only where workers have nothing to do
+        bool is_costly = w->again * NEARLY > w->elements || w->far > w->elements / cuts.tiles;   // worth it only where workers have nothing to do
         if (keep == size || (is_costly && cuts.tiles >= (double)wish.few)) continue;
         cuts.at[cuts.n++] = (Cut){order[i], keep};
         cuts.tiles *= (double)(size / keep);

@@ -12,7 +12,7 @@
 #include "schedule/merged_loops.h"
 #include "schedule/recompute.h"
 
-enum { MAX_MEMBERS = 12, MAX_LOOPS = 60, MAX_BACK = 8 };   // loops: linearize keeps their sets as bits; back: groups looked at
+enum { MAX_MEMBERS = 16, MAX_LOOPS = 60, MAX_BACK = 8 };   // loops: linearize keeps their sets as bits; back: groups looked at
 static const double FAR_WORK = 4;                    // what an element costs that leaves the near cache before it is read
 static const double SYNC_WORK = 100000, WIDTH = 8;   // what a barrier costs in operations; workers counted on
 static const double LONG_STARTS = 16;                // work of each worker, in starts of a kernel, from which a start saved is no gain
