@@ -302,15 +302,28 @@ static bool stands_still_in(Spread *x, UOp *u, UOp *outer) {
     return true;
 }
 
+// What the ends of loops are made of, which are data: they belong to the loops, and stay as these have them.
+static UOpMap ends_of_loops(Spread *x, const UOpList *order) {
+    UOpMap ends;
+    uop_map_init(&ends, x->arena);
+    for (size_t k = 0; k < order->len; k++) {
+        if (order->at[k]->op != OP_RANGE) continue;
+        UOpList end = uop_toposort_value(x->arena, order->at[k]->src[0]);
+        for (size_t i = 0; i < end.len; i++) uop_map_put(&ends, end.at[i], order->at[k]);
+    }
+    return ends;
+}
+
 // Folds inside those of the plan that do not change with them: each thread would run through all of their steps. Those that
 // stand in another such fold are part of it.
 static UOp *inner_folds_together(Spread *x, UOp *value, const Plan *plan) {
     VEC(UOp *) inner = {0};
     for (int f = 0; f < plan->n_folds; f++) {
         UOpList order = uop_toposort_value(x->arena, plan->fold[f]->src[0]);
+        UOpMap ends = ends_of_loops(x, &order);
         for (size_t k = order.len; k-- > 0;) {   // outer ones first
             UOp *u = order.at[k];
-            bool is_inner = u->op == OP_FOLD && u->n_src <= MAX_LOOPS && shared_trips(u) >= LEAST_TRIPS &&
+            bool is_inner = u->op == OP_FOLD && !uop_map_get(&ends, u) && u->n_src <= MAX_LOOPS && shared_trips(u) >= LEAST_TRIPS &&
                             stands_still_in(x, u, plan->fold[f]);
             for (size_t i = 0; i < inner.len && is_inner; i++) is_inner = !holds(x, inner.at[i], u);
             if (is_inner) vec_push(x->arena, &inner, u);

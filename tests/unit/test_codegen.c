@@ -431,7 +431,7 @@ static void test_halves_share_registers(void **state) {
 // never by parts; what would be put together number by number keeps the others.
 static void test_few_instructions_take_long_registers(void **state) {
     (void)state;
-    static const struct { uint32_t type; int lanes; } types[] = {{2, 16}, {3, 16}, {14, 16}, {8, 8}, {6, 8}, {12, 8}};
+    static const struct { uint32_t type; int lanes; } types[] = {{2, 16}, {3, 16}, {14, 16}, {12, 16}, {8, 8}, {6, 8}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         Arena *arena = arena_create();
         UOpList program = product_program(arena, quant_find(types[i].type), "zen4");
@@ -649,6 +649,31 @@ static void test_kernels_say_how_many_groups(void **state) {
     }
 }
 
+// Sums of 32 bytes for as many groups as a sum over data says: threads share the sums out, and the end of the loop stays that of its statement.
+static void test_ends_of_loops_stay(void **state) {
+    (void)state;
+    enum { COUNTS = 64, MOST = 312, BYTES = 32 };
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Target target;
+    Error err = {0};
+    UOpList program;
+    gpu_target_fill(&target, gpu_target_find("sm_90a"));
+    UOp *counts = uop_new(g, OP_PARAM, DT_I32, 1, NULL, 0, (int64_t[]){0, COUNTS}, 2), *bytes = uop_new(g, OP_PARAM, DT_I8, 1, NULL, 0, (int64_t[]){1, MOST * BYTES}, 2);
+    UOp *sums = uop_new(g, OP_PARAM, DT_I32, 1, NULL, 0, (int64_t[]){2, MOST}, 2);
+    UOp *e = uop_range_const(g, COUNTS, RANGE_REDUCE), *j = uop_range_const(g, BYTES, RANGE_REDUCE);
+    UOp *all = uop_fold(MONOID_SUM, 1, uop_load(uop_index(counts, e), DT_I32, NULL), &e, 1);
+    UOp *group = uop_range_most(g, uop_binary(OP_MIN, all, uop_int(g, DT_I32, MOST)), MOST, RANGE_LOOP);
+    UOp *at = uop_binary(OP_ADD, uop_binary(OP_MUL, group, uop_int(g, DT_I32, BYTES)), j);
+    UOp *sum = uop_fold(MONOID_SUM, 1, uop_cast(uop_load(uop_index(bytes, at), DT_I8, NULL), DT_I32), &j, 1);
+    UOp *store = uop_store(uop_index(sums, group), sum, &group, 1);
+    if (!codegen(arena, uop_sink(g, &store, 1), &target, &program, &err)) compare_fail("%s", err.text);
+    int exchanges = 0;
+    for (size_t k = 0; k < program.len; k++) exchanges += program.at[k]->op == OP_THREAD_XOR;
+    assert_int_equal(exchanges, 5);      // of 32 threads, for the sum of a group alone
+    arena_destroy(arena);
+}
+
 // A thread's dot products of bytes add up in chains, and what it unpacks serves several tokens: of 32 weights of 4 bits and 8
 // tokens 64 DOT4, no additions of integers beside those of the block's sum, and a third of an op that unpacks for each.
 static void test_dots_are_chains(void **state) {
@@ -724,6 +749,7 @@ int main(void) {
         cmocka_unit_test(test_chosen_are_walked_one_by_one),
         cmocka_unit_test(test_statements_wait_once),
         cmocka_unit_test(test_kernels_say_how_many_groups),
+        cmocka_unit_test(test_ends_of_loops_stay),
         cmocka_unit_test(test_dots_are_chains),
         cmocka_unit_test(test_opencl_text_is_opencl),
     };
