@@ -23,12 +23,13 @@
 enum { TURNS = 15, TURN_US = 2000, MOST_COLS = 2048, CACHE_ROWS = 256, TYPES_MAX = 64, BOOKS_MAX = 8 };
 
 static const char usage[] =
-    "usage: products [--type NAME]... [--beside NAME] [--target NAME] [-t N] [--mb N] [--json]\n"
+    "usage: products [--type NAME]... [--beside NAME] [--target NAME] [-t N] [--cols N] [--mb N] [--json]\n"
     "Speed of products of one row with a weight, GB of weights a second, for each block type.\n\n"
     "  --type NAME    only this type; may be given several times (default: all, and the invented I5 and I3)\n"
     "  --beside NAME  the type that each is measured in turns with (default: Q4_0)\n"
     "  --target NAME  instruction set, for example avx2 (default: what the CPU has)\n"
     "  -t N           worker threads from memory (default: all CPUs); in cache it is always one\n"
+    "  --cols N       values in a row, at most 2048 (default: 2048, or a little less)\n"
     "  --mb N         size of the weight in memory (default: 512; 0: only in cache)\n"
     "  --json         print JSON\n"
     "  --help         this page\n";
@@ -37,6 +38,7 @@ typedef struct Request {
     const QuantType *types[TYPES_MAX], *beside;
     int n_types, threads;
     int64_t nbytes;            // of the weight in memory
+    int64_t cols;              // values in a row; 0: many
     const char *target;
     bool wants_json;
 } Request;
@@ -65,9 +67,11 @@ static Tensor book_tensor(void *context, Graph *g, const int8_t *values, int n) 
     return tensor_buffer(g, books->id[i], DT_I8, lo, hi, dims(n));
 }
 
-// The largest row, at most MOST_COLS values, of a power of two of blocks: as rows of models are, without a rest.
-static int64_t columns_of(const QuantType *t) {
-    int64_t cols = t->block_elements;
+// As many values as were asked for, in whole blocks; 0: the largest row, at most MOST_COLS values, of a power of two of blocks, as rows of
+// models are, without a rest.
+static int64_t columns_of(const QuantType *t, int64_t wanted) {
+    int64_t block = t->block_elements, cols = block;
+    if (wanted) return wanted < block ? block : wanted / block * block;
     while (cols * 2 <= MOST_COLS) cols *= 2;
     return cols;
 }
@@ -113,15 +117,14 @@ static void product_close(Product *p) {
 }
 
 // rows 0: as many as there are in nbytes.
-static bool product_open(Product *p, const QuantType *t, int64_t rows, int64_t nbytes, int threads, const char *target,
-                         Error *err) {
-    int64_t cols = columns_of(t), row_bytes = quant_row_bytes(t, cols);
+static bool product_open(Product *p, const Request *r, const QuantType *t, int64_t rows, int64_t nbytes, int threads, Error *err) {
+    int64_t cols = columns_of(t, r->cols), row_bytes = quant_row_bytes(t, cols);
     if (!rows) rows = nbytes / row_bytes / CACHE_ROWS * CACHE_ROWS;
     *p = (Product){.arena = arena_create(), .nbytes = (size_t)(rows * row_bytes)};
     Books books = {0};
     if (!weight_fill(p, t))
         return fail(err, LATHE_NO_MEMORY, "no memory for a weight of %zu bytes: try a smaller --mb", p->nbytes);
-    TRY(engine_open(&p->engine, "cpu", target, threads, err));
+    TRY(engine_open(&p->engine, "cpu", r->target, threads, err));
     books.engine = p->engine;
     return graphs_compile(p, t, rows, cols, &books, err);
 }
@@ -170,7 +173,7 @@ static bool pair_measure(Product *p, Product *beside, double *gb_s, double *rati
 static bool type_measure(const Request *r, const QuantType *t, int64_t rows, int threads, Product *beside, double *gb_s,
                          double *ratio, Error *err) {
     Product p;
-    bool ok = product_open(&p, t, rows, r->nbytes, threads, r->target, err) && pair_measure(&p, beside, gb_s, ratio, err);
+    bool ok = product_open(&p, r, t, rows, r->nbytes, threads, err) && pair_measure(&p, beside, gb_s, ratio, err);
     product_close(&p);
     return ok;
 }
@@ -215,8 +218,8 @@ static bool types_measure(const Request *r, Product *cache, Product *memory, Err
 
 static bool products_run(const Request *r, Error *err) {
     Product cache, memory = {0};
-    bool ok = product_open(&cache, r->beside, CACHE_ROWS, 0, 1, r->target, err) &&
-              (!r->nbytes || product_open(&memory, r->beside, 0, r->nbytes, r->threads, r->target, err)) &&
+    bool ok = product_open(&cache, r, r->beside, CACHE_ROWS, 0, 1, err) &&
+              (!r->nbytes || product_open(&memory, r, r->beside, 0, r->nbytes, r->threads, err)) &&
               types_measure(r, &cache, &memory, err);
     product_close(&cache);
     if (memory.arena) product_close(&memory);
@@ -245,7 +248,7 @@ static bool number_read(const char *flag, const char *text, int64_t least, int64
 }
 
 static bool request_read(Request *r, int argc, char **argv, Error *err) {
-    static const struct option flags[] = {{"type", 1, 0, 'T'}, {"beside", 1, 0, 'b'}, {"target", 1, 0, 'a'}, {"mb", 1, 0, 'm'},
+    static const struct option flags[] = {{"type", 1, 0, 'T'}, {"beside", 1, 0, 'b'}, {"target", 1, 0, 'a'}, {"mb", 1, 0, 'm'}, {"cols", 1, 0, 'c'},
                                           {"threads", 1, 0, 't'}, {"json", 0, 0, 'j'}, {"help", 0, 0, 'h'}, {0}};
     int64_t threads = 0, megabytes = 512;
     TRY(type_named("Q4_0", &r->beside, err));
@@ -258,6 +261,7 @@ static bool request_read(Request *r, int argc, char **argv, Error *err) {
         case 'b': TRY(type_named(optarg, &r->beside, err)); break;
         case 'a': r->target = optarg; break;
         case 'm': TRY(number_read("--mb", optarg, 0, 1 << 16, &megabytes, err)); break;
+        case 'c': TRY(number_read("--cols", optarg, 1, MOST_COLS, &r->cols, err)); break;
         case 't': TRY(number_read("-t", optarg, 0, 1024, &threads, err)); break;
         case 'j': r->wants_json = true; break;
         case 'h': fputs(usage, stdout); exit(0);
