@@ -35,3 +35,5 @@ typedef struct Accum {
 } Accum;
 Accum accum_parts(const UOp *u);
 UOp *accum_new(Accum a);
+// A sum and one more value, which is added in one step where it is a product, or a product added to such a value (expand_sums.c).
+UOp *added(UOp *sum, UOp *value);

@@ -164,8 +164,8 @@ static UOp *in_outer_order(Expander *x, UOp *bytes, int n_outer, int half, const
 // are, where they come in halves of registers. False where none does.
 static bool order_of_registers(Expander *x, UOp *bytes, int n_outer, int half, int64_t *order) {
     int native = x->target->vector_bytes;
-    bool is_known = outer_by_place(x, bytes, n_outer, half, order), fits = is_known && is_of_runs(in_outer_order(x, bytes, n_outer, half, order), native);
-    if (is_known && !is_of_runs(bytes, native) && fits) return true;
+    bool fits = outer_by_place(x, bytes, n_outer, half, order) && is_of_runs(in_outer_order(x, bytes, n_outer, half, order), native);
+    if (fits && !is_of_runs(bytes, native)) return true;
     for (int i = 0; i < n_outer; i++) order[i] = i;
     return is_of_runs(bytes, native) || (half < native / 2 && bytes->lanes % native == 0 && is_of_runs(bytes, native / 2));
 }
@@ -196,11 +196,14 @@ static bool is_of_products(const UOp *v) {
     return dtype_is_float(v->dtype) && (v->op == OP_MUL || (v->op == OP_MULADD && is_of_products(v->src[2])));
 }
 
+UOp *added(UOp *acc, UOp *value) {
+    if (!is_of_products(value)) return uop_new(acc->graph, OP_ADD, acc->dtype, 1, (UOp *[]){value, acc}, 2, NULL, 0);
+    UOp *before = value->op == OP_MULADD ? added(acc, value->src[2]) : acc;
+    return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], before}, 3, NULL, 0);
+}
+
 UOp *combine(Monoid m, UOp *acc, UOp *value) {
-    if (m == MONOID_SUM && is_of_products(value)) {
-        UOp *before = value->op == OP_MULADD ? combine(m, acc, value->src[2]) : acc;
-        return uop_new(acc->graph, OP_MULADD, acc->dtype, 1, (UOp *[]){value->src[0], value->src[1], before}, 3, NULL, 0);
-    }
+    if (m == MONOID_SUM) return added(acc, value);
     // The new value first: a NaN there loses against what is known.
     return uop_new(acc->graph, monoid_info[m].combine, acc->dtype, 1, (UOp *[]){value, acc}, 2, NULL, 0);
 }
@@ -315,7 +318,7 @@ Laned expand_accum(Expander *x, UOp *u) {
     bool exact = !dtype_is_float(u->dtype);
     bool is_unordered = !exact && a.monoid == MONOID_SUM && a.chains == 1;   // one register holds as much as many
     int chains = exact && a.monoid == MONOID_SUM ? own : a.n_lanes && !is_unordered ? chain_lanes(own) : 1;
-    int64_t *order = arena_new(x->arena, (size_t)(n_outer + 1) * sizeof *order);     // of outer lanes, until the sums are made
+    int64_t *order = arena_new(x->arena, (size_t)n_outer * sizeof *order);     // of outer lanes, until the sums are made
     bool has_order = false;
     if (exact && a.monoid == MONOID_SUM && own > 1) {
         int left;

@@ -4,8 +4,6 @@
 // read all between them), or, by the bounds of its index, in its buffer.
 // Examples: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes; four runs of 16 bytes,
 // 18 apart, registers of 64 → two registers and one shuffle of both.
-#include <string.h>
-
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/linear.h"
@@ -241,13 +239,16 @@ static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
 
 // The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
 static int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise) {
+    enum { MOST = 1 << 16 };                      // elements: what lies further apart is no run
     int64_t lo, hi, first = offset, end = offset;
     span_of(load, &lo, &hi);
+    if (hi - lo >= MOST) return otherwise;
+    ArenaMark mark = arena_mark(s->arena);
     bool *is_read = arena_new(s->arena, (size_t)(hi - lo + 1));
-    memset(is_read, 0, (size_t)(hi - lo + 1));
     for (int i = 0; i < load->n_arg; i++) is_read[load->arg[i] - lo] = true;
     while (first > lo && is_read[first - 1 - lo]) first--;
     while (end <= hi && is_read[end - lo]) end++;
+    arena_release(s->arena, mark);
     return (end - first) * dtype_bytes(load->dtype) >= bytes ? first : otherwise;
 }
 

@@ -110,8 +110,7 @@ static UOp *store_outward(UOp *store, UOp *sum, UOp *first) {
     UOp *step = uop_range_most(g, old->src[0], range_size(old), RANGE_LOOP);
     UOp *index = uop_index(uop_after(store->src[0]->src[0], &first, 1), store->src[0]->src[1]);
     UOp *term = uop_substitute(sum->src[0], &old, &step, 1), *known = uop_load(index, DT_F32, NULL);
-    UOp *value = term->op == OP_MUL ? uop_new(g, OP_MULADD, DT_F32, 1, (UOp *[]){term->src[0], term->src[1], known}, 3, NULL, 0)
-                                    : uop_binary(OP_ADD, term, known);
+    UOp *value = added(known, term);
     ranges[0] = step;
     for (int i = 2; i < store->n_src; i++) ranges[i - 1] = store->src[i];
     return in_strips(uop_store(index, value, ranges, store->n_src - 1));

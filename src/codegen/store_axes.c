@@ -152,8 +152,10 @@ static UOp *with_thread_tile(UOp *store, const Target *target) {
 
 // Whether it adds to what it stored before (outward.c): its loops walk what a tile shares, step by step.
 static bool adds_to_memory(const UOp *store) {
-    const UOp *v = store->src[1], *known = v->op == OP_MULADD ? v->src[2] : v->op == OP_ADD ? v->src[1] : NULL;
-    return known && known->op == OP_LOAD && known->src[0] == store->src[0];
+    const UOp *known = store->src[1];
+    if (known->op == OP_ADD) known = known->src[1];
+    while (known->op == OP_MULADD) known = known->src[2];
+    return known != store->src[1] && known->op == OP_LOAD && known->src[0] == store->src[0];
 }
 
 // Lanes of sums that half of the registers hold.
@@ -203,7 +205,7 @@ static UOp *with_short_sums(UOp *store, const Target *target) {
     int64_t units = 0;
     if (target->group_threads || !range_is_static(range) || range_kind(range) != RANGE_LOOP) return NULL;
     if (bounds_a_loop(store, range) || !has_unit_stride(index_of(store), range)) return NULL;
-    UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);
+    UOpList order = uop_toposort_value(graph_arena(store->graph), store->src[1]);     // not what it only waits for
     RangeSets sets = range_sets(graph_arena(store->graph), store->src[1]);
     for (size_t k = 0; k < order.len; k++) {
         if (order.at[k]->op != OP_ACCUM) continue;
@@ -223,9 +225,10 @@ UOp *store_axes(UOp *store, const Target *target) {
     UOp *tiled = with_thread_tile(store, target);
     if (tiled) return tiled;
     if (store->n_src == 2) return store;
-    UOp *together = has_lanes_inside(store->src[1]) ? with_short_sums(store, target) : NULL;
-    if (together) return together;
-    if (has_lanes_inside(store->src[1])) return with_copies(store, find_shared_axis(store, false), target);
+    if (has_lanes_inside(store->src[1])) {
+        UOp *together = with_short_sums(store, target);
+        return together ? together : with_copies(store, find_shared_axis(store, false), target);
+    }
     int last = store->n_src - 1;
     UOp *range = store->src[last];
     bool loops = has_loops_inside(store->src[1]);

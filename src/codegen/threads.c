@@ -302,14 +302,14 @@ static bool stands_still_in(Spread *x, UOp *u, UOp *outer) {
     return true;
 }
 
-// What the ends of loops are made of, which are data: they belong to the loops, and stay as these have them.
-static UOpMap ends_of_loops(Spread *x, const UOpList *order) {
+// What the ends of loops around a value are made of, where they are data: it belongs to the loops, and stays as these have it.
+static UOpMap ends_of_loops(Spread *x, UOp *value) {
+    UOpList free = uop_free_ranges(x->arena, value);
     UOpMap ends;
     uop_map_init(&ends, x->arena);
-    for (size_t k = 0; k < order->len; k++) {
-        if (order->at[k]->op != OP_RANGE) continue;
-        UOpList end = uop_toposort_value(x->arena, order->at[k]->src[0]);
-        for (size_t i = 0; i < end.len; i++) uop_map_put(&ends, end.at[i], order->at[k]);
+    for (size_t k = 0; k < free.len; k++) {
+        UOpList end = uop_toposort_value(x->arena, free.at[k]->src[0]);
+        for (size_t i = 0; i < end.len; i++) uop_map_put(&ends, end.at[i], free.at[k]);
     }
     return ends;
 }
@@ -318,9 +318,9 @@ static UOpMap ends_of_loops(Spread *x, const UOpList *order) {
 // stand in another such fold are part of it.
 static UOp *inner_folds_together(Spread *x, UOp *value, const Plan *plan) {
     VEC(UOp *) inner = {0};
+    UOpMap ends = ends_of_loops(x, value);
     for (int f = 0; f < plan->n_folds; f++) {
         UOpList order = uop_toposort_value(x->arena, plan->fold[f]->src[0]);
-        UOpMap ends = ends_of_loops(x, &order);
         for (size_t k = order.len; k-- > 0;) {   // outer ones first
             UOp *u = order.at[k];
             bool is_inner = u->op == OP_FOLD && !uop_map_get(&ends, u) && u->n_src <= MAX_LOOPS && shared_trips(u) >= LEAST_TRIPS &&

@@ -195,7 +195,7 @@ static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     // A permutation inside one register of the source, or all of a source that is shorter.
     int native = native_lanes(s, u->dtype), whole = v->lanes < native && v->lanes == power_below(v->lanes) ? v->lanes : native;
     int64_t first = lo / whole * whole;
-    if (hi < first + whole && first + whole <= v->lanes && v->op != OP_LOAD && n <= whole && n > 1) {
+    if (hi < first + whole && first + whole <= v->lanes && v->op != OP_LOAD && n <= whole) {
         int64_t *local = arena_new(s->arena, (size_t)n * sizeof *local);
         for (int i = 0; i < n; i++) local[i] = map[i] - first;
         return pick(s, piece(s, v, (int)first, (int)first + whole), local, n);

@@ -330,7 +330,8 @@ static UOp *number_of(Factoring *f, Part *p, DType dtype) {
     int n = 0;
     for (int i = 0; i < p->n; i++) {
         UOp *u = p->outside[i];
-        if (lacks_a_loop(f, uop_binary(OP_MUL, u, number))) scale = scale ? uop_binary(OP_MUL, scale, u) : u;
+        UOp *more = scale ? uop_binary(OP_MUL, scale, u) : u;
+        if (lacks_a_loop(f, uop_binary(OP_MUL, more, number))) scale = more;
         else p->outside[n++] = u;
     }
     p->n = n;
@@ -344,12 +345,11 @@ static UOp *with_part(Factoring *f, UOp *before, Part *p, DType dtype) {
     bool is_negative = p->coefficient < 0;
     if (fabs(p->coefficient) != 1) scale = uop_float(g, dtype, fabs(p->coefficient));
     for (int i = 0; i < p->n; i++) scale = scale ? uop_binary(OP_MUL, scale, p->outside[i]) : p->outside[i];
-    if (!before) {
-        UOp *value = scale ? uop_binary(OP_MUL, scale, number) : number;
-        return is_negative ? uop_unary(OP_NEG, value) : value;
-    }
-    if (!scale) return uop_binary(is_negative ? OP_SUB : OP_ADD, before, number);
-    return uop_new(g, OP_MULADD, dtype, 1, (UOp *[]){is_negative ? uop_unary(OP_NEG, scale) : scale, number, before}, 3, NULL, 0);
+    if (scale && is_negative) scale = uop_unary(OP_NEG, scale);
+    if (scale && before) return uop_new(g, OP_MULADD, dtype, 1, (UOp *[]){scale, number, before}, 3, NULL, 0);
+    if (scale) return uop_binary(OP_MUL, scale, number);
+    if (before) return uop_binary(is_negative ? OP_SUB : OP_ADD, before, number);
+    return is_negative ? uop_unary(OP_NEG, number) : number;
 }
 
 static UOp *factor_fold(Factoring *f, UOp *u) {

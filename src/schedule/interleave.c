@@ -173,7 +173,7 @@ static bool halves_are_same(Arena *arena, const RangeSets *sets, UOp *weights, U
 static bool pairs_are_same(Arena *arena, const RangeSets *sets, UOp *weights, UOp *loop, UOp *blocks) {
     bool is_any = false;
     for (int64_t b = 0; b < range_size(blocks); b += 2)
-        if (!reads_same(arena, sets, weights, loop, blocks, b, b + 1, &is_any) || !is_any) return false;
+        if (!reads_same(arena, sets, weights, loop, blocks, b, b + 1, &is_any)) return false;
     return is_any;
 }
 
