@@ -260,6 +260,7 @@ static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, 
     int size = dtype_bytes(load->dtype), lanes = BYTES / size, n_from = 0, from[BYTES];
     int64_t constant, origin, span_lo, span_hi, start[MOST] = {0}, number[MOST], lane[BYTES], map[BYTES] = {0};
     if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
+    if (load->src[0]->src[0]->op == OP_AFTER) return NULL;     // of what this kernel stores other tiles write what lies between
     if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
     if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
     base_of(load->src[0]->src[1], &constant);

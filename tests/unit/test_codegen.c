@@ -659,8 +659,8 @@ static void test_ends_of_loops_stay(void **state) {
     Error err = {0};
     UOpList program;
     gpu_target_fill(&target, gpu_target_find("sm_90a"));
-    UOp *counts = uop_new(g, OP_PARAM, DT_I32, 1, NULL, 0, (int64_t[]){0, COUNTS}, 2), *bytes = uop_new(g, OP_PARAM, DT_I8, 1, NULL, 0, (int64_t[]){1, MOST * BYTES}, 2);
-    UOp *sums = uop_new(g, OP_PARAM, DT_I32, 1, NULL, 0, (int64_t[]){2, MOST}, 2);
+    UOp *counts = uop_new(g, OP_PARAM, DT_I32, 1, NULL, 0, (int64_t[]){0, COUNTS, 0, 0, 0}, 5), *bytes = uop_new(g, OP_PARAM, DT_I8, 1, NULL, 0, (int64_t[]){1, MOST * BYTES, 0, 0, 0}, 5);
+    UOp *sums = uop_new(g, OP_PARAM, DT_I32, 1, NULL, 0, (int64_t[]){2, MOST, 0, 0, 0}, 5);
     UOp *e = uop_range_const(g, COUNTS, RANGE_REDUCE), *j = uop_range_const(g, BYTES, RANGE_REDUCE);
     UOp *all = uop_fold(MONOID_SUM, 1, uop_load(uop_index(counts, e), DT_I32, NULL), &e, 1);
     UOp *group = uop_range_most(g, uop_binary(OP_MIN, all, uop_int(g, DT_I32, MOST)), MOST, RANGE_LOOP);
