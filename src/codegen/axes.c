@@ -279,7 +279,10 @@ UOp *axes_plan(UOp *sink, const Target *target) {
         UOp *u = order.at[k], *v = uop_renewed(u, &done);
         const Rows *row = uop_map_get(&rows, u);
         if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
-        if (uop_is_store(v)) v = row ? with_row_lanes(v, row, target) : store_axes(v, target);
+        if (uop_is_store(v)) {
+            Target own = store_target(target, v);
+            v = row ? with_row_lanes(v, row, &own) : store_axes(v, &own);
+        }
         uop_map_put(&done, u, v);
     }
     return uop_map_get(&done, sink);

@@ -18,10 +18,13 @@ UOp *lower_tiles(UOp *sink, const Target *target);      // linearize.c: tile ran
 UOp *saturate(UOp *sink, const Target *target);        // saturate.c: addresses in their cheapest form
 UOpList linearize(Arena *arena, UOp *sink, const Target *target);   // linearize.c: program order, invariants outside loops
 
+// The target as a store of a kernel sees it: with the registers that it is computed in (pipeline.c).
+Target store_target(const Target *target, const UOp *store);
+
 // Whether a loop ends where its thread's share does (threads.c).
 bool ends_at_thread(const UOp *range);
 
-// Where the target has registers twice as long, the program with those where it needs few enough instructions.
+// Where the target has registers twice as long, with those for stores that need few enough instructions.
 bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Error *err) MUST_CHECK;
 
 // Σ over lanes etc. of an ACCUM, in parts (see ops.def).

@@ -297,7 +297,14 @@ static Laned expand_value(Expander *x, UOp *u) {
         return out;
     }
     if (u->op == OP_LOAD) return expand_load(x, u);
-    if (uop_is_store(u)) return expand_store(x, u);
+    if (uop_is_store(u)) {
+        const Target *around = x->target;
+        Target own = store_target(around, u);
+        x->target = &own;
+        Laned store = expand_store(x, u);
+        x->target = around;
+        return store;
+    }
     if (u->op == OP_ACCUM) return expand_accum(x, u);
     if (u->op == OP_THREAD_HALVES) return expand_halves(x, u);
     UOp **src = arena_new(x->arena, (size_t)(u->n_src + 1) * sizeof *src);

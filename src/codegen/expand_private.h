@@ -9,7 +9,7 @@ enum { MAX_LANE_RANGES = 12 };
 
 typedef struct Laned { UOp *value; int n; UOp *lane[MAX_LANE_RANGES]; } Laned;
 
-typedef struct Expander { Graph *graph; Arena *arena; UOpMap done, free, varies; const Target *target; } Expander;
+typedef struct Expander { Graph *graph; Arena *arena; UOpMap done, free, varies; const Target *target; } Expander;    // target: of the store
 
 // expand.c
 Laned *expand_node(Expander *x, UOp *u);

@@ -3,6 +3,7 @@
 // builds and with LATHE_DEBUG=2 or more), so that a fault is named by the pass that made it.
 // Example: "after expand: vectors: store does not fit the register: …".
 #include <stdio.h>
+#include <string.h>
 
 #include "base/settings.h"
 #include "codegen/codegen.h"
@@ -50,32 +51,62 @@ static double joining_cost(const UOp *u) {
     return is_even ? parts - 1 : u->lanes > 8 ? 3 * u->lanes : u->lanes;
 }
 
-// Instructions of vectors, and of numbers that they are made of, that a tile runs. A loop whose length is data counts once.
-static double vector_instructions(const UOpList *program) {
-    double n = 0, turns[64] = {1};
+enum { SLOTS = 64 };
+
+// Which parameter is stored to, as one bit; 0: none, or one that has no bit.
+static uint64_t slot_of(const UOp *store) {
+    const UOp *buffer = uop_is_store(store) ? uop_buffer_of(store->src[0]) : NULL;
+    return buffer && buffer->op == OP_PARAM && buffer->arg[0] < SLOTS ? (uint64_t)1 << buffer->arg[0] : 0;
+}
+
+Target store_target(const Target *target, const UOp *store) {
+    Target own = *target;
+    const UOp *buffer = uop_buffer_of(store->src[0]);
+    if (buffer->op == OP_PARAM && target->wide_bytes) own.vector_bytes = target->wide_stores & slot_of(store) ? target->wide_bytes : target->wide_bytes / 2;
+    return own;
+}
+
+// Instructions of vectors, and of numbers that they are made of, that a tile runs for what it stores to each parameter: those of the outermost
+// loop around the stores, and those before it. A loop whose length is data counts once.
+static void vector_instructions(const UOpList *program, double *of_slot) {
+    double n = 0, turns[SLOTS] = {1};
+    uint64_t stored = 0;
     int depth = 0;
+    memset(of_slot, 0, SLOTS * sizeof *of_slot);
     for (size_t k = 0; k < program->len; k++) {
         const UOp *u = program->at[k];
-        if (u->op == OP_RANGE && depth < 63) turns[depth + 1] = turns[depth] * (range_is_static(u) ? (double)range_size(u) : 1), depth++;
+        stored |= slot_of(u);
+        if (u->op == OP_RANGE && depth < SLOTS - 1) turns[depth + 1] = turns[depth] * (range_is_static(u) ? (double)range_size(u) : 1), depth++;
         else if (u->op == OP_END && depth > 0) depth--;
         else if (u->op == OP_VCAT || u->op == OP_SHUFFLE) n += turns[depth] * joining_cost(u);
         else if ((u->lanes > 1 && u->op != OP_VCONST) || u->op == OP_LOAD) n += turns[depth];
+        if (depth || !stored) continue;
+        for (int slot = 0; slot < SLOTS; slot++) if (stored >> slot & 1) of_slot[slot] += n;
+        n = 0, stored = 0;
     }
-    return n;
+}
+
+// The stores that need few enough instructions with long registers.
+static uint64_t few_with_wide(const UOpList *program, const UOpList *with_wide) {
+    // A core that takes two turns for a long register gains where about half the instructions are enough, and loses where long ones are put
+    // together from many pieces.
+    static const double FEW = 0.68;
+    double own[SLOTS], wide[SLOTS];
+    uint64_t few = 0;
+    vector_instructions(program, own), vector_instructions(with_wide, wide);
+    for (int slot = 0; slot < SLOTS; slot++) if (own[slot] > 0 && wide[slot] <= FEW * own[slot]) few |= (uint64_t)1 << slot;
+    return few;
 }
 
 bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Error *err) {
-    // A core that takes two turns for a long register gains where half the instructions are enough, and loses where long ones are put
-    // together from many pieces.
-    static const double FEW = 0.65;
     Error wrong = {0};
     if (verify_wanted() && !verify(sink, STAGE_KERNEL, &wrong)) return fail(err, LATHE_UNSUPPORTED, "before threads: %s", wrong.text);
     TRY(lower(arena, sink, target, program, err));
     if (!target->wide_bytes) return true;
     Target wide = *target;
     UOpList with_wide;
-    wide.vector_bytes = target->wide_bytes;
+    wide.wide_stores = UINT64_MAX;
     TRY(lower(arena, sink, &wide, &with_wide, err));
-    if (vector_instructions(&with_wide) <= FEW * vector_instructions(program)) *program = with_wide;
-    return true;
+    wide.wide_stores = few_with_wide(program, &with_wide);
+    return !wide.wide_stores || lower(arena, sink, &wide, program, err);
 }

@@ -481,13 +481,14 @@ static UOp *piece_of(Splitter *s, UOp *u, int a, int b) {
 
 UOp *piece(Splitter *s, UOp *u, int a, int b) {
     struct { const UOp *u; int64_t a, b; } key = {u, a, b};
-    UOp *known = map_get(&s->memo, &key, sizeof key);
+    Map *memo = &s->memo[s->target->vector_bytes == s->target->wide_bytes];
+    UOp *known = map_get(memo, &key, sizeof key);
     if (known) return known;
     CHECK(a >= 0 && b <= u->lanes && a < b);
     int n = b - a;
     UOp *made = n == power_below(n) ? piece_of(s, u, a, b) : runs(s, u, a, b, power_below(n));
     CHECK(made->lanes == b - a);
-    map_put(&s->memo, &key, sizeof key, made);
+    map_put(memo, &key, sizeof key, made);
     return made;
 }
 
@@ -521,7 +522,13 @@ static UOpList *statements(Splitter *s, UOp *u) {
     int first = u->op == OP_LAST_TILE;   // behind its cell
     if (u->op == OP_BARRIER || u->op == OP_LAST_TILE) n_stores = first_range = u->n_src;
     if (first) push(s, &inner, offset_index(s, u->src[0], 0));
-    if (uop_is_store(u)) store_pieces(s, u, &inner);
+    if (uop_is_store(u)) {
+        const Target *around = s->target;
+        Target own = store_target(around, u);
+        s->target = &own;
+        store_pieces(s, u, &inner);
+        s->target = around;
+    }
     else for (int i = first; i < n_stores; i++) {
         UOpList *sub = statements(s, u->src[i]);
         for (size_t k = 0; k < sub->len; k++) push(s, &inner, sub->at[k]);
@@ -547,7 +554,7 @@ static bool has_tiles(Arena *arena, UOp *sink) {
 UOp *vectorize(UOp *sink, const Target *target) {
     Splitter s = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
     s.has_tiles = has_tiles(s.arena, sink);
-    map_init(&s.memo, s.arena);
+    for (int i = 0; i < 2; i++) map_init(&s.memo[i], s.arena);
     uop_map_init(&s.statements, s.arena);
     uop_map_init(&s.regs, s.arena);
     UOpList all = {0};

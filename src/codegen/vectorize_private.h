@@ -8,8 +8,8 @@
 typedef struct Splitter {
     Graph *graph;
     Arena *arena;
-    const Target *target;
-    Map memo;
+    const Target *target;      // of the store whose pieces are asked for
+    Map memo[2];               // pieces, of registers as long as the target's own and as its wide ones
     UOpMap statements, regs;
     bool has_tiles;            // threads compute tiles of elements
 } Splitter;

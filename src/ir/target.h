@@ -26,7 +26,8 @@ typedef struct TileWishes {
 typedef struct Target {
     char name[32];             // a row of the device's target table, for example "avx2"; part of every cache key
     int vector_bytes;          // native vector register width: 16, 32, 64
-    int wide_bytes;            // of registers twice as long, for kernels that need few instructions with them (pipeline.c); 0: none
+    int wide_bytes;            // of registers twice as long, for stores that need few instructions with them; 0: none
+    uint64_t wide_stores;      // of a kernel, what is computed in those: bit k is what it stores to its parameter k (pipeline.c)
     int n_vector_registers;
     DotForm dot;
     bool has_fma;              // MULADD as one instruction; else it is lowered exactly
