@@ -12,7 +12,7 @@ enum { LANES_MAX = PACKED_LANES, PART = 16 };      // PART: inside so many bytes
 
 static const DType words[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
 
-static UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset) {
+UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset) {
     UOp *src[2] = {offset_index(s, load->src[0], offset)};
     if (load->n_src > 1) src[1] = piece(s, load->src[1], 0, 1);
     return uop_new(s->graph, OP_LOAD, dtype, lanes, src, load->n_src, NULL, 0);
@@ -168,8 +168,7 @@ static UOp *shuffled_parts(Splitter *s, UOp *load, const int64_t *offset, int n)
     return bytes_of_parts(s, load, offset, n, lo, hi);
 }
 
-// Whether `width` bytes from this offset of a LOAD on lie in its buffer, wherever its index may be.
-static bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
+bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
     UOp *buffer = load->src[0]->src[0];
     Bounds index = bounds_of(load->src[0]->src[1]);
     return buffer->op == OP_PARAM && index.lo + offset >= 0 && index.hi + offset + width <= buffer->arg[1];
@@ -237,6 +236,27 @@ static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
     return pick_pair(s, picked[0], picked[1], (int64_t[]){0, 1, 2, 3, WORDS, WORDS + 1, WORDS + 2, WORDS + 3}, COUNT);
 }
 
+// Of the offsets from lo to hi, those at which a LOAD has an element.
+static bool *elements_read(Splitter *s, const UOp *load, int64_t lo, int64_t hi) {
+    bool *is_read = arena_new(s->arena, (size_t)(hi - lo + 1));
+    for (int i = 0; i < load->n_arg; i++) is_read[load->arg[i] - lo] = true;
+    return is_read;
+}
+
+// Whether others lie between the elements of a LOAD of what this kernel stores: other tiles may be writing those.
+static bool has_strangers_between(Splitter *s, const UOp *load) {
+    int64_t lo, hi;
+    bool has_strangers = false;
+    if (load->src[0]->src[0]->op != OP_AFTER) return false;
+    span_of(load, &lo, &hi);
+    if (hi - lo >= (int64_t)load->n_arg * dtype_bytes(load->dtype)) return true;
+    ArenaMark mark = arena_mark(s->arena);
+    const bool *is_read = elements_read(s, load, lo, hi);
+    for (int64_t i = lo; i <= hi && dtype_bytes(load->dtype) == dtype_bytes(load->src[0]->dtype); i++) has_strangers |= !is_read[i - lo];
+    arena_release(s->arena, mark);
+    return has_strangers;
+}
+
 // The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
 static int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise) {
     enum { MOST = 1 << 16 };                      // elements: what lies further apart is no run
@@ -244,40 +264,35 @@ static int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t b
     span_of(load, &lo, &hi);
     if (hi - lo >= MOST) return otherwise;
     ArenaMark mark = arena_mark(s->arena);
-    bool *is_read = arena_new(s->arena, (size_t)(hi - lo + 1));
-    for (int i = 0; i < load->n_arg; i++) is_read[load->arg[i] - lo] = true;
+    const bool *is_read = elements_read(s, load, lo, hi);
     while (first > lo && is_read[first - 1 - lo]) first--;
     while (end <= hi && is_read[end - lo]) end++;
     arena_release(s->arena, mark);
     return (end - first) * dtype_bytes(load->dtype) >= bytes ? first : otherwise;
 }
 
-// Parts of a register, or numbers of 16 bits, that lie apart: the registers of memory that hold them, counted from where a long run of
-// them starts, else from the index without its constant, so that neighbours take theirs from the same ones, and a shuffle of two registers
-// for each but the first. NULL where few loads do as well, or a register would reach out of what may be read.
-static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
+// Parts of a register, or numbers of 16 bits, that lie apart: registers of memory of so many bytes that hold them, up to `most`, counted from
+// where a long run of them starts, else from the index without its constant, so that neighbours take theirs from the same ones, and a shuffle of
+// two registers for each but the first. NULL where few loads do as well, or a register would reach out of what may be read.
+static UOp *from_registers_of(Splitter *s, UOp *load, const int64_t *offset, int n, int bytes, int most) {
     enum { MOST = 6, BYTES = 64 };
-    int size = dtype_bytes(load->dtype), lanes = BYTES / size, n_from = 0, from[BYTES];
+    int size = dtype_bytes(load->dtype), lanes = bytes / size, n_from = 0, from[BYTES];
     int64_t constant, origin, span_lo, span_hi, start[MOST] = {0}, number[MOST], lane[BYTES], map[BYTES] = {0};
-    if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
-    if (load->src[0]->src[0]->op == OP_AFTER) return NULL;     // of what this kernel stores other tiles write what lies between
-    if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
-    if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
     base_of(load->src[0]->src[1], &constant);
     span_of(load, &span_lo, &span_hi);
     span_hi += size;
     origin = run_start(s, load, offset[0], 2 * BYTES, -constant);
     for (int i = 0; i < n; i++) {
-        int64_t k = floor_of(offset[i] - origin, BYTES);
+        int64_t k = floor_of(offset[i] - origin, bytes);
         if (n_from == 0 || k != number[n_from - 1]) {
-            if (n_from == MOST || (n_from > 0 && k < number[n_from - 1])) return NULL;
-            int64_t first = k * BYTES + origin;
-            if (!is_in_buffer(load, first, BYTES)) first = first < span_lo ? span_lo : first + BYTES > span_hi ? span_hi - BYTES : first;
-            if ((first < span_lo || first + BYTES > span_hi) && !is_in_buffer(load, first, BYTES)) return NULL;
+            if (n_from == most || (n_from > 0 && k < number[n_from - 1])) return NULL;
+            int64_t first = k * bytes + origin;
+            if (!is_in_buffer(load, first, bytes)) first = first < span_lo ? span_lo : first + bytes > span_hi ? span_hi - bytes : first;
+            if ((first < span_lo || first + bytes > span_hi) && !is_in_buffer(load, first, bytes)) return NULL;
             number[n_from] = k, start[n_from++] = first;
         }
         int64_t at = offset[i] - start[n_from - 1];
-        if (at < 0 || at % size || at + size > BYTES) return NULL;
+        if (at < 0 || at % size || at + size > bytes) return NULL;
         from[i] = n_from - 1, lane[i] = at / size;
         if (from[i] == 0) map[i] = lane[i];
     }
@@ -291,8 +306,46 @@ static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, 
     return all;
 }
 
+// The same, where it is half a register from two as long as itself, else from whole ones.
+static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    enum { MOST = 6, BYTES = 64 };
+    int size = dtype_bytes(load->dtype);
+    if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
+    if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
+    UOp *half = n * size == BYTES / 2 ? from_registers_of(s, load, offset, n, BYTES / 2, 2) : NULL;
+    return half ? half : from_registers_of(s, load, offset, n, BYTES, MOST);
+}
+
+// A register of bytes, each of which one of two registers of memory has in its place. NULL: they come from more, or one would reach out of what
+// may be read.
+static UOp *from_either_register(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    enum { BYTES = 64, EITHER = 2 };
+    int64_t start[EITHER], map[BYTES], span_lo, span_hi;
+    int n_from = 0;
+    if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || n != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
+    if (dtype_bytes(load->dtype) != 1 || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    span_of(load, &span_lo, &span_hi);
+    for (int i = 0; i < n; i++) {
+        int64_t first = offset[i] - i;
+        int k = 0;
+        for (int before = 0; before < i; before++) if (offset[before] == offset[i]) return NULL;     // shorter loads do, spread
+        while (k < n_from && start[k] != first) k++;
+        if (k == EITHER) return NULL;
+        if (k == n_from) {
+            if ((first < span_lo || first + BYTES - 1 > span_hi) && !is_in_buffer(load, first, BYTES)) return NULL;
+            start[n_from++] = first;
+        }
+        map[i] = k * BYTES + i;
+    }
+    if (n_from < EITHER) return NULL;
+    return pick_pair(s, load_at(s, load, load->dtype, n, start[0]), load_at(s, load, load->dtype, n, start[1]), map, n);
+}
+
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n) {
+    if (has_strangers_between(s, load)) return NULL;
     UOp *made = words_of_blocks(s, load, offset, n);
+    if (!made) made = from_either_register(s, load, offset, n);
     if (!made) made = words_apart(s, load, offset, n);
     if (!made) made = from_whole_registers(s, load, offset, n);
     if (!made) made = few_bytes(s, load, offset, n);

@@ -413,7 +413,8 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     if (u->op == OP_CAST && u->dtype == DT_U8 && n > PACKED_LANES) return runs(s, u, a, b, PACKED_LANES);
     if (n > native) return runs(s, u, a, b, native);
     if (n != power_below(n)) return halves(s, u, a, b);
-    UOp *field = piece_field(s, u, a, b);
+    UOp *field = piece_gathered(s, u, a, b);
+    if (!field) field = piece_field(s, u, a, b);
     if (field) return field;
     bool is_widening = u->op == OP_CAST && (u->dtype == DT_I32 || u->dtype == DT_U32);
     if (is_widening && n > 1 && s->target->vector_bytes >= 32 && shifts_apart(s, u->src[0])) return piece(s, widened(s, u->src[0], u->dtype), a, b);

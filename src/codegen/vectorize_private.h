@@ -42,6 +42,8 @@ UOp *piece_field(Splitter *s, UOp *u, int a, int b);
 UOp *bitwise_bytes(Splitter *s, Op op, UOp *a, UOp *b);      // AND, OR or XOR of two vectors; of four bytes as one number, where that is better
 
 // near.c
+UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset);    // another piece of a LOAD's memory, behind its index
+bool is_in_buffer(const UOp *load, int64_t offset, int64_t width);    // so many bytes from there on, wherever the LOAD's index may be
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);
 // Bytes at offsets from a LOAD's index, those of each part of 16 near each other, from loads that stay in [lo, hi]. NULL
@@ -50,6 +52,10 @@ UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo
 // The word of 4 or 8 bytes from `start` on that holds bytes least … most of a LOAD, again and again in n lanes. NULL: none does
 // that stays in [lo, hi].
 UOp *word_of_all(Splitter *s, UOp *load, int64_t least, int64_t most, int64_t lo, int64_t hi, int n, int64_t *start);
+
+// gathered.c
+// Lanes [a, b) of bytes that are unions of fields of others, each lane by its own rule. NULL: u is no such union, or lanes have one rule.
+UOp *piece_gathered(Splitter *s, UOp *u, int a, int b);
 
 // packed.c
 enum { PACKED_LANES = 32 };     // most bytes that one instruction of every compiler shuffles

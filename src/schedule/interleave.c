@@ -7,7 +7,7 @@
 // Invariant: a twin holds the same numbers; where a number lies is a one-to-one map of its flat index.
 // Examples: 64 rows of 2,048 bytes: element (t, k) at ((t//8·512 + k//4)·8 + t%8)·4 + k%4.
 // Blocks of 32, of which 16 bytes are read twice, registers of 32: element k of block b at ((b//2·2 + k//16)·2 + b%2)·16 + k%16.
-// Pairs of blocks that read the same 32 bytes, registers of 64: element k < 64 of pair c at ((c//4·4 + k//16)·4 + c%4)·16 + k%16.
+// Pairs of blocks that read the same 32 bytes, registers of 64: element k < 64 of pair c at ((c//4·4 + k//16)·4 + c%2·2 + c//2%2)·16 + k%16.
 #include "schedule/interleave.h"
 
 #include <string.h>
@@ -81,8 +81,9 @@ UOp *interleave_loop(Arena *arena, UOp *store, IsRowLoad is_row, void *context) 
 
 // ---------------------------------------------------------------- twins
 
-// What lies as [… rows, words, elements] lies as [… words, rows, elements]; rows are those of a prompt, or blocks of a row.
-typedef struct Order { int64_t rows, words, elements; } Order;
+// What lies as [… rows, words, elements] lies as [… words, rows, elements]; rows are those of a prompt, or blocks of a row, and those that
+// become neighbours were `apart` from each other.
+typedef struct Order { int64_t rows, words, elements, apart; } Order;
 
 // Of which temporary, in which order, its second place, and whether the first is read as well.
 typedef struct Twin { int64_t id; Order order; UOp *buffer; bool is_beside; } Twin;
@@ -99,7 +100,7 @@ static Order order_of_rows(const Schedule *s, UOp *load, UOp *loop) {
     bool is_strided = temp && load->dtype == buffer->dtype && index_step(load->src[0]->src[1], loop, &row);
     bool fits = is_strided && row > 1 && dtype_bytes(temp->dtype) <= INTERLEAVED_BYTES && row % elements_of_word(temp->dtype) == 0 &&
                 temp->count % (row * INTERLEAVED_ROWS) == 0;
-    return fits ? (Order){INTERLEAVED_ROWS, row / elements_of_word(temp->dtype), elements_of_word(temp->dtype)} : (Order){0};
+    return fits ? (Order){INTERLEAVED_ROWS, row / elements_of_word(temp->dtype), elements_of_word(temp->dtype), 1} : (Order){0};
 }
 
 // Elements of a block stand side by side as they did: those of half a block, not one word.
@@ -113,7 +114,12 @@ static UOp *interleaved(UOp *flat, Order o) {
     UOp *t = uop_binary(OP_IDIV, flat, row), *k = uop_binary(OP_MOD, flat, row);
     UOp *at = uop_binary(OP_MUL, uop_binary(OP_IDIV, t, rows), uop_int(g, DT_I32, o.words));
     at = uop_binary(OP_MUL, uop_binary(OP_ADD, at, uop_binary(OP_IDIV, k, word)), rows);
-    at = uop_binary(OP_MUL, uop_binary(OP_ADD, at, uop_binary(OP_MOD, t, rows)), word);
+    UOp *place = uop_binary(OP_MOD, t, rows);
+    if (o.apart > 1) {
+        UOp *apart = uop_int(g, DT_I32, o.apart), *first = uop_binary(OP_MUL, uop_binary(OP_MOD, place, apart), uop_int(g, DT_I32, o.rows / o.apart));
+        place = uop_binary(OP_ADD, first, uop_binary(OP_IDIV, place, apart));
+    }
+    at = uop_binary(OP_MUL, uop_binary(OP_ADD, at, place), word);
     return simplify(uop_binary(OP_ADD, at, uop_binary(OP_MOD, k, word)));
 }
 
@@ -178,12 +184,13 @@ static bool pairs_are_same(Arena *arena, const RangeSets *sets, UOp *weights, UO
 }
 
 // How rows of so many elements, of which parts are read twice, can stand side by side in registers, a part of each; a row is a block, or two
-// that lie one behind the other, `n` times along a loop. No rows where they cannot.
-static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp *start, int64_t count) {
+// that lie one behind the other, `n` times along a loop. Of pairs every second one comes first: where the weights of a pair are two parts of a
+// register, these are where the register wants them then, in one of two of memory. No rows where they cannot.
+static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp *start, int64_t count, bool is_pairs) {
     int64_t rows = bytes / part, rest;
     if (rows < 2 || rows * part != bytes || n % rows || count % (rows * row)) return (Order){0};
     UOp *behind = simplify(uop_binary(OP_MOD, start, uop_int(start->graph, DT_I32, rows * row)));
-    return uop_is_int_const(behind, &rest) && rest == 0 ? (Order){rows, row / part, part} : (Order){0};
+    return uop_is_int_const(behind, &rest) && rest == 0 ? (Order){rows, row / part, part, is_pairs && rows % 2 == 0 ? 2 : 1} : (Order){0};
 }
 
 // How what a load walks along in `loop`, multiplied with weights, can stand side by side in registers of so many bytes: where weights' bytes
@@ -204,8 +211,8 @@ static Order order_in_registers(const Interleaver *x, const RangeSets *sets, con
         UOp *start = index_at(index_at(index, loop, 0), blocks, 0);
         bool is_pairs = !is_halves && range_size(blocks) % 2 == 0 && pairs_are_same(s->arena, sets, weights, loop, blocks);
         Order order = {0};
-        if (is_halves) order = order_of_parts(block, range_size(blocks), part, bytes, start, temp->count);
-        else if (is_pairs) order = order_of_parts(2 * block, range_size(blocks) / 2, part, bytes, start, temp->count);
+        if (is_halves) order = order_of_parts(block, range_size(blocks), part, bytes, start, temp->count, false);
+        else if (is_pairs) order = order_of_parts(2 * block, range_size(blocks) / 2, part, bytes, start, temp->count, true);
         if (order.rows) return order;
     }
     return (Order){0};

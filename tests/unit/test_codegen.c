@@ -180,13 +180,13 @@ static void test_asks_where_loops_will_be(void **state) {
     arena_destroy(arena);
 }
 
-// The last kernel of y on a target.
-static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
+// The last kernel of n tensors on a target.
+static UOpList last_program_of_all(Arena *arena, Tensor *y, int n, const Target *target) {
     Error err = {0};
     Schedule schedule;
     KernelList kernels;
     UOpList program;
-    assert_true(schedule_build(&schedule, arena, &y, 1, &err));
+    assert_true(schedule_build(&schedule, arena, y, n, &err));
     schedule.wishes = target->tiles;
     schedule.vector_bytes = target->dot != DOT_NONE ? target->vector_bytes : 0;
     schedule.wide_bytes = target->dot != DOT_NONE ? target->wide_bytes : 0;
@@ -195,6 +195,8 @@ static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) {
     assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
     return program;
 }
+
+static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) { return last_program_of_all(arena, &y, 1, target); }
 
 // That of a product of one row with weights of a type.
 static UOpList product_of_blocks(Arena *arena, const QuantType *t, int64_t blocks, const char *target_name) {
@@ -446,6 +448,54 @@ static void test_few_instructions_take_long_registers(void **state) {
         assert_true(dots > 0 && (types[i].type != 2 || parts == 0));
         arena_destroy(arena);
     }
+}
+
+// Scales of 6 bits, each lane of which is put together by a rule of its own: those of two headers take one shuffle of bytes, and no number of four
+// bytes is masked for some of them. Parts of pairs of blocks are where the register wants them, in one of two of memory.
+static void test_lanes_have_rules_of_their_own(void **state) {
+    (void)state;
+    static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "zen4"};
+    for (uint32_t type = 12; type <= 13; type++)      // Q4_K, Q5_K
+        for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+            Arena *arena = arena_create();
+            UOpList program = product_program(arena, quant_find(type), targets[i]);
+            bool is_wide = !strcmp(targets[i], "zen4");
+            int picked = 0, merged = 0;
+            for (size_t k = 0; k < program.len; k++) {
+                const UOp *u = program.at[k];
+                bool is_pair = u->op == OP_SHUFFLE && u->dtype == DT_U8 && uop_is_pair(u->src[0]);
+                picked += is_pair && u->lanes == 16;
+                if (!is_pair || u->lanes != 64 || type != 12) continue;
+                for (int lane = 0; lane < u->lanes; lane++) assert_int_equal(u->arg[lane] % u->lanes, lane);
+                merged++;
+            }
+            assert_int_equal(merged, is_wide && type == 12 ? 4 : 0);
+            assert_int_equal(picked, is_wide ? 2 : 0);
+            assert_true((count_of(&program, OP_AND, DT_U32) == 0) == is_wide);
+            arena_destroy(arena);
+        }
+}
+
+// Two products in one kernel, one of which needs few instructions with long registers: each is computed in its own.
+static void test_each_store_has_its_registers(void **state) {
+    (void)state;
+    static const uint32_t types[] = {12, 8};     // Q4_K, Q8_0
+    Error err = {0};
+    Target target;
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+    Tensor x = tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, 2048)), y[2];
+    for (int i = 0; i < 2; i++) {
+        Weight w = {.type = quant_find(types[i]), .buffer = 1 + i, .count = 1, .rows = 512, .cols = 2048};
+        y[i] = layers_linear(&layers, input_of(x), &w);
+    }
+    assert_true(cpu_target_find(&target, "zen4", &err));
+    UOpList program = last_program_of_all(arena, y, 2, &target);
+    int dots[17] = {0};
+    for (size_t k = 0; k < program.len; k++) if (program.at[k]->op == OP_DOT4) dots[program.at[k]->lanes]++;
+    assert_true(dots[16] > 0 && dots[8] > 0);
+    arena_destroy(arena);
 }
 
 // That of y for a card whose row of targets is known without one.
@@ -742,7 +792,8 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_few_instructions_take_long_registers), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_few_instructions_take_long_registers), cmocka_unit_test(test_lanes_have_rules_of_their_own), cmocka_unit_test(test_each_store_has_its_registers),
+        cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
