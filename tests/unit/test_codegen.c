@@ -1,26 +1,12 @@
 // codegen: graphs of the kinds that models use, compiled for the cpu and interpreted, against eval_graph; and what can be
 // said of programs and texts without running them.
-#include "codegen/codegen.h"
 #include "codegen_cases.h"
-#include "nn/layers.h"
 #include "render/cstyle.h"
-#include "runtime/cpu_target.h"
 #include "runtime/gpu_target.h"
-#include "schedule/schedule.h"
-#include "unit/invented_types.h"
+#include "unit/programs.h"
 
 static void on_cpu(void **state) { codegen_case_run(state, "cpu"); }
 static void on_eval(void **state) { codegen_case_run(state, "eval"); }
-
-enum { BOOK = 2 };
-
-static Tensor book_of_any(void *context, Graph *g, const int8_t *values, int n) {
-    (void)context, (void)values;
-    return tensor_buffer(g, BOOK, DT_I8, -128, 127, dims(n));
-}
-
-static int64_t bytes_of_any(void *context, int64_t id) { (void)context; (void)id; return 1 << 24; }
-static int64_t bytes_with_book(void *context, int64_t id) { return id == BOOK ? (int64_t)sizeof invented_book : bytes_of_any(context, id); }
 
 // A section works in its own tiles: what it reads and sums up stands in its guard, also where a loop outside would do.
 // Elsewhere it would be computed in vain, from memory that another tile is writing.
@@ -178,43 +164,6 @@ static void test_asks_where_loops_will_be(void **state) {
     assert_int_equal(asked_ahead(arena, sum, DT_F16), 32 * HEADS * WIDE * 2);
     assert_int_equal(asked_ahead(arena, sum, DT_F32), 0);
     arena_destroy(arena);
-}
-
-// The last kernel of n tensors on a target.
-static UOpList last_program_of_all(Arena *arena, Tensor *y, int n, const Target *target) {
-    Error err = {0};
-    Schedule schedule;
-    KernelList kernels;
-    UOpList program;
-    assert_true(schedule_build(&schedule, arena, y, n, &err));
-    schedule.wishes = target->tiles;
-    schedule.vector_bytes = target->dot != DOT_NONE ? target->vector_bytes : 0;
-    schedule.wide_bytes = target->dot != DOT_NONE ? target->wide_bytes : 0;
-    schedule.unsigned_dots = target->dot == DOT_U8I8;
-    assert_true(schedule_kernels(&schedule, &kernels, &err));
-    assert_true(codegen(arena, canonicalize(arena, &kernels.at[kernels.len - 1], bytes_with_book, NULL).sink, target, &program, &err));
-    return program;
-}
-
-static UOpList last_program_of(Arena *arena, Tensor y, const Target *target) { return last_program_of_all(arena, &y, 1, target); }
-
-// That of a product of one row with weights of a type.
-static UOpList product_of_blocks(Arena *arena, const QuantType *t, int64_t blocks, const char *target_name) {
-    Error err = {0};
-    Target target;
-    Graph *g = graph_create(arena);
-    Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
-    Weight w = {.type = t, .buffer = 1, .count = 1, .rows = 4096, .cols = t->block_elements * blocks};
-    assert_true(cpu_target_find(&target, target_name, &err));
-    return last_program_of(arena, layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, w.cols))), &w), &target);
-}
-
-static UOpList product_program(Arena *arena, const QuantType *t, const char *target) { return product_of_blocks(arena, t, 32, target); }
-
-static int count_of(const UOpList *program, Op op, DType dtype) {
-    int n = 0;
-    for (size_t k = 0; k < program->len; k++) n += program->at[k]->op == op && program->at[k]->dtype == dtype;
-    return n;
 }
 
 // Products with block types that fit no register: what a block of 48 weights and codes of 3 bits need comes in words and
@@ -401,100 +350,6 @@ static void test_statements_keep_their_order(void **state) {
         if (lines.at[k] == range) at_loop = k;
     }
     assert_true(at_first > 0 && at_first < at_loop);
-    arena_destroy(arena);
-}
-
-// Of the dot products of a product of one row with blocks of a type, those that add to another one.
-static int chained_dots(const QuantType *t, const char *target, int *all) {
-    Arena *arena = arena_create();
-    UOpList program = product_program(arena, t, target);
-    int n = 0;
-    *all = count_of(&program, OP_DOT4, DT_I32);
-    for (size_t k = 0; k < program.len; k++) n += program.at[k]->op == OP_DOT4 && program.at[k]->src[0]->op == OP_DOT4;
-    arena_destroy(arena);
-    return n;
-}
-
-// Blocks whose bytes are read for two halves of their weights: those of neighbours fill registers together, one half is added to the
-// other, and no vector is put together from parts but those of weights. Blocks that fill a register by themselves stay as they are.
-static void test_halves_share_registers(void **state) {
-    (void)state;
-    static const struct { uint32_t type; bool is_halved; } types[] = {{2, true}, {3, true}, {20, true}, {39, true}, {23, true}, {8, false}, {14, false}};
-    static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "avx512vnni", "avxvnni", "zen4"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
-            int all, chained = chained_dots(quant_find(types[i].type), targets[k], &all);
-            if (!all || chained != (types[i].is_halved ? all / 2 : 0))
-                compare_fail("%s, %s: %d of %d dot products add to another", quant_find(types[i].type)->name, targets[k], chained, all);
-        }
-}
-
-// Where a target has registers twice as long for kernels that need few instructions with them: blocks of 18 bytes are read by whole ones,
-// never by parts; what would be put together number by number keeps the others.
-static void test_few_instructions_take_long_registers(void **state) {
-    (void)state;
-    static const struct { uint32_t type; int lanes; } types[] = {{2, 16}, {3, 16}, {14, 16}, {12, 16}, {8, 8}, {6, 8}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        Arena *arena = arena_create();
-        UOpList program = product_program(arena, quant_find(types[i].type), "zen4");
-        int dots = 0, parts = 0;
-        for (size_t k = 0; k < program.len; k++) {
-            const UOp *u = program.at[k];
-            parts += u->op == OP_LOAD && u->dtype == DT_U8 && u->lanes == 16;
-            if (u->op != OP_DOT4) continue;
-            if (u->lanes != types[i].lanes) compare_fail("%s: a dot product of %d lanes", quant_find(types[i].type)->name, u->lanes);
-            dots++;
-        }
-        assert_true(dots > 0 && (types[i].type != 2 || parts == 0));
-        arena_destroy(arena);
-    }
-}
-
-// Scales of 6 bits, each lane of which is put together by a rule of its own: those of two headers take one shuffle of bytes, and no number of four
-// bytes is masked for some of them. Parts of pairs of blocks are where the register wants them, in one of two of memory.
-static void test_lanes_have_rules_of_their_own(void **state) {
-    (void)state;
-    static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "zen4"};
-    for (uint32_t type = 12; type <= 13; type++)      // Q4_K, Q5_K
-        for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-            Arena *arena = arena_create();
-            UOpList program = product_program(arena, quant_find(type), targets[i]);
-            bool is_wide = !strcmp(targets[i], "zen4");
-            int picked = 0, merged = 0;
-            for (size_t k = 0; k < program.len; k++) {
-                const UOp *u = program.at[k];
-                bool is_pair = u->op == OP_SHUFFLE && u->dtype == DT_U8 && uop_is_pair(u->src[0]);
-                picked += is_pair && u->lanes == 16;
-                if (!is_pair || u->lanes != 64 || type != 12) continue;
-                for (int lane = 0; lane < u->lanes; lane++) assert_int_equal(u->arg[lane] % u->lanes, lane);
-                merged++;
-            }
-            assert_int_equal(merged, is_wide && type == 12 ? 4 : 0);
-            assert_int_equal(picked, is_wide ? 2 : 0);
-            assert_true((count_of(&program, OP_AND, DT_U32) == 0) == is_wide);
-            arena_destroy(arena);
-        }
-}
-
-// Two products in one kernel, one of which needs few instructions with long registers: each is computed in its own.
-static void test_each_store_has_its_registers(void **state) {
-    (void)state;
-    static const uint32_t types[] = {12, 8};     // Q4_K, Q8_0
-    Error err = {0};
-    Target target;
-    Arena *arena = arena_create();
-    Graph *g = graph_create(arena);
-    Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
-    Tensor x = tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, 2048)), y[2];
-    for (int i = 0; i < 2; i++) {
-        Weight w = {.type = quant_find(types[i]), .buffer = 1 + i, .count = 1, .rows = 512, .cols = 2048};
-        y[i] = layers_linear(&layers, input_of(x), &w);
-    }
-    assert_true(cpu_target_find(&target, "zen4", &err));
-    UOpList program = last_program_of_all(arena, y, 2, &target);
-    int dots[17] = {0};
-    for (size_t k = 0; k < program.len; k++) if (program.at[k]->op == OP_DOT4) dots[program.at[k]->lanes]++;
-    assert_true(dots[16] > 0 && dots[8] > 0);
     arena_destroy(arena);
 }
 
@@ -792,8 +647,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_few_instructions_take_long_registers), cmocka_unit_test(test_lanes_have_rules_of_their_own), cmocka_unit_test(test_each_store_has_its_registers),
-        cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
