@@ -134,8 +134,9 @@ static UOp *bytes_of_window(Splitter *s, UOp *load, const int64_t *at, int n, in
 }
 
 UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi) {
-    int64_t first[LANES_MAX / PART], map[LANES_MAX];
-    UOp *parts[LANES_MAX / PART] = {NULL}, *window = bytes_of_window(s, load, at, n, lo, hi);
+    enum { MOST = 64 };
+    int64_t first[MOST / PART], map[MOST];
+    UOp *parts[MOST / PART] = {NULL}, *window = bytes_of_window(s, load, at, n, lo, hi);
     bool is_one = true;
     if (window) return window;
     for (int p = 0; p < n / PART; p++) {
@@ -144,7 +145,9 @@ UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo
             int64_t x = at[p * PART + i];
             least = x < least ? x : least, most = x > most ? x : most;
         }
-        // The part before may hold these bytes too: a register of twice the same is one load.
+        // Other vectors take their bytes of a short run from the same register; the part before may hold these too.
+        int64_t run = run_start(s, load, least, 1, least);
+        if (run >= lo && most - run < PART) least = run;
         if (p > 0 && least >= first[p - 1] && most < first[p - 1] + PART) least = first[p - 1];
         if (least + PART - 1 > hi) least = hi - PART + 1;
         if (least < lo || most >= least + PART) return NULL;
@@ -153,6 +156,9 @@ UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo
         parts[p] = load_at(s, load, load->dtype, PART, least);
         is_one &= parts[p] == parts[0];
     }
+    bool is_still = is_one;
+    for (int i = 0; i < n; i++) is_still &= map[i] == i;
+    if (is_still) return join(s, parts, n / PART);
     if (is_one) return uop_new(s->graph, OP_LOOKUP, load->dtype, n, (UOp *[]){parts[0], vconst(s, DT_U8, map, n)}, 2, NULL, 0);
     for (int i = 0; i < n; i++) map[i] += i / PART * PART;
     return pick(s, join(s, parts, n / PART), map, n);
@@ -225,7 +231,7 @@ static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
     for (int h = 0; h < 2; h++) {
         const int64_t *at = offset + h * HALF, first = at[0], second = at[HALF - 1] + WORD - LANES_MAX;
         int64_t map[WORDS];
-        if (second < first || second > first + LANES_MAX) return NULL;
+        if (second < first) return NULL;
         for (int i = 0; i < WORDS; i++) {
             int64_t place = at[i % HALF], is_second = place + WORD > first + LANES_MAX, from = place - (is_second ? second : first);
             if (from < 0 || from % WORD || from > LANES_MAX - WORD) return NULL;
@@ -257,12 +263,11 @@ static bool has_strangers_between(Splitter *s, const UOp *load) {
     return has_strangers;
 }
 
-// The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
-static int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise) {
+int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise) {
     enum { MOST = 1 << 16 };                      // elements: what lies further apart is no run
     int64_t lo, hi, first = offset, end = offset;
     span_of(load, &lo, &hi);
-    if (hi - lo >= MOST) return otherwise;
+    if (hi - lo >= MOST || offset < lo || offset > hi) return otherwise;
     ArenaMark mark = arena_mark(s->arena);
     const bool *is_read = elements_read(s, load, lo, hi);
     while (first > lo && is_read[first - 1 - lo]) first--;

@@ -8,7 +8,7 @@
 // Example: 3 bytes hold 8 codes of 3 bits: of x = b1:b0 · 2^(16 − 12), code 2 is x >> 10 & 7 and code 3 is x >> 13.
 #include "codegen/vectorize_private.h"
 
-enum { LANES_MAX = PACKED_LANES, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
+enum { LANES_MAX = 64, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
 
 // Byte j of lane k's word lies `at[j][k]` bytes behind the index of `load`; has[j]: there is such a byte.
 typedef struct Word {
@@ -21,7 +21,7 @@ typedef struct Word {
 
 static bool word_load(Word *w, UOp *u, const int64_t *lane, int n, int byte) {
     int64_t constant;
-    if (u->dtype != DT_U8 || u->n_src > 1 || !u->n_arg || uop_buffer_of(u->src[0])->op != OP_PARAM) return false;
+    if (u->dtype != DT_U8 || u->n_src > 1 || !u->n_arg || u->src[0]->src[0]->op != OP_PARAM) return false;
     if (dtype_bytes(u->src[0]->dtype) != 1) return false;
     UOp *base = base_of(u->src[0]->src[1], &constant);
     if (byte >= WORD_BYTES || w->has[byte] || (w->load && (w->base != base || w->load->src[0]->src[0] != u->src[0]->src[0])))
@@ -100,6 +100,27 @@ static UOp *pairs_at_once(Splitter *s, const Word *w, const int64_t *low, const 
     return uop_new(s->graph, OP_OR, DT_U16, n / 2, (UOp *[]){earlier, later}, 2, NULL, 0);
 }
 
+// Of each part of 16 lanes the word that holds its bytes, again and again, and where BITS finds lane k there: at[k], which stays as it is
+// without such words.
+static UOp *words_of_parts(Splitter *s, const Word *w, const int64_t *low, const int64_t *high, const int64_t *place, int n, int64_t *at) {
+    enum { MOST = LANES_MAX / PART, WIDEST = 8 };
+    UOp *part[MOST];
+    int64_t start[MOST], from[LANES_MAX];
+    for (int p = 0; p < n / PART; p++) {
+        int64_t first = low[p * PART], last = high[p * PART];
+        for (int i = p * PART; i < (p + 1) * PART; i++) first = low[i] < first ? low[i] : first, last = high[i] > last ? high[i] : last;
+        int64_t run = run_start(s, w->load, first, 1, first);        // other halves of a word's bytes take the same word
+        if (last - run < WIDEST) first = run;
+        if (n <= PACKED_LANES && last - first >= WORD_BYTES) return NULL;           // one register of all costs less than words of 8
+        part[p] = word_of_all(s, w->load, first, last, w->lo, w->hi, PART, &start[p]);
+        if (!part[p]) return NULL;
+        for (int i = p * PART; i < (p + 1) * PART; i++) from[i] = start[p] + i % (last < start[p] + WORD_BYTES ? WORD_BYTES : WIDEST);
+    }
+    for (int i = 0; i < n; i++) at[i] = (8 * (low[i] - start[i / PART]) + place[i]) & 63;
+    UOp *near = n > PACKED_LANES ? piece_near(s, w->load, from, n) : NULL;       // from the registers that hold other bytes of theirs
+    return near ? near : join(s, part, n / PART);
+}
+
 // Bits of a group of 8 lanes, as BITS takes them, from bytes anywhere in the 8 that the group gets: one word for all lanes, or
 // for each group those that it needs. Place k counts from byte low[k], which lies in the group's 8 with high[k].
 static UOp *by_bits(Splitter *s, const Word *w, const int64_t *low, const int64_t *high, const int64_t *place, int n) {
@@ -121,6 +142,7 @@ static UOp *by_bits(Splitter *s, const Word *w, const int64_t *low, const int64_
         from[i] = least[g] + i % GROUP < most[g] ? least[g] + i % GROUP : most[g];
         at[i] = (8 * (low[i] - (bytes ? start : least[g])) + place[i]) & 63;
     }
+    if (!bytes) bytes = words_of_parts(s, w, low, high, place, n, at);
     if (!bytes) bytes = bytes_of_parts(s, w->load, from, n, w->lo, w->hi);
     return bytes ? uop_new(s->graph, OP_BITS, DT_U8, n, (UOp *[]){bytes, vconst(s, DT_U8, at, n)}, 2, NULL, 0) : NULL;
 }

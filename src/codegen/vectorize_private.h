@@ -46,6 +46,8 @@ UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset);   
 bool is_in_buffer(const UOp *load, int64_t offset, int64_t width);    // so many bytes from there on, wherever the LOAD's index may be
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);
+// The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
+int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise);
 // Bytes at offsets from a LOAD's index, those of each part of 16 near each other, from loads that stay in [lo, hi]. NULL
 // where they do not.
 UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi);

@@ -28,11 +28,15 @@ static const char prelude[] =
     "#define MADDUBS512(a, b) __builtin_ia32_pmaddubsw512(a, b)\n"
     "#define PACKS512(a, b) __builtin_ia32_packssdw512(a, b)\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512(a, b)\n"
+    "#define FOURFOLD512(a) __builtin_shufflevector((i64x2)(a), (i64x2)(a), 0, 1, 0, 1, 0, 1, 0, 1)\n"
+    "#define TWOFOLD512(a) __builtin_shufflevector((i64x4)(a), (i64x4)(a), 0, 1, 2, 3, 0, 1, 2, 3)\n"
     "#else\n"
     "#define MADD512(a, b) __builtin_ia32_pmaddwd512_mask(a, b, (i32x16){0}, -1)\n"
     "#define MADDUBS512(a, b) __builtin_ia32_pmaddubsw512_mask(a, b, (i16x32){0}, -1)\n"
     "#define PACKS512(a, b) __builtin_ia32_packssdw512_mask(a, b, (i16x32){0}, -1)\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512_mask(a, b, (c8x64){0}, -1)\n"
+    "#define FOURFOLD512(a) __builtin_ia32_broadcasti32x4_512((i32x4)(a), (i32x16){0}, -1)\n"
+    "#define TWOFOLD512(a) __builtin_ia32_broadcasti64x4_512((i64x4)(a), (i64x8){0}, -1)\n"
     "#endif\n"
     // Words from places apart, each put straight from memory beside those before it: gcc takes every second one through a general
     // register. Where that pays is the target's to say.
@@ -86,6 +90,7 @@ static const Builtin builtins[] = {
     {OP_CAST, DT_I32, 16, DT_I8, NEED_512, "__builtin_ia32_pmovsxbd512_mask((c8x16)$0, (i32x16){0}, -1)", "__builtin_convertvector($0, i32x16)"},
     {OP_BITS, DT_U8, 16, DT_U8, NEED_BITS, "(u8x16)__builtin_ia32_vpmultishiftqb128_mask((c8x16)$1, (c8x16)$0, (c8x16){0}, -1)", "(u8x16)__builtin_ia32_vpmultishiftqb128((c8x16)$1, (c8x16)$0)"},
     {OP_BITS, DT_U8, 32, DT_U8, NEED_BITS, "(u8x32)__builtin_ia32_vpmultishiftqb256_mask((c8x32)$1, (c8x32)$0, (c8x32){0}, -1)", "(u8x32)__builtin_ia32_vpmultishiftqb256((c8x32)$1, (c8x32)$0)"},
+    {OP_BITS, DT_U8, 64, DT_U8, NEED_BITS, "(u8x64)__builtin_ia32_vpmultishiftqb512_mask((c8x64)$1, (c8x64)$0, (c8x64){0}, -1)", "(u8x64)__builtin_ia32_vpmultishiftqb512((c8x64)$1, (c8x64)$0)"},
     // One lane, through the vector unit.
     {OP_CAST, DT_F32, 1, DT_F16, NEED_F16, "__builtin_ia32_vcvtph2ps((i16x8){(i16)$0})[0]", NULL},
     {OP_CAST, DT_F16, 1, DT_F32, NEED_F16, "(u16)__builtin_ia32_vcvtps2ph((f32x4){$0}, 0)[0]", NULL},
@@ -374,7 +379,7 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
         {16, "__builtin_ia32_pshufb128((c8x16)$0, (c8x16)$1)", NULL},
         {32, "__builtin_ia32_pshufb256((c8x32)__builtin_ia32_vbroadcastsi256((i64x2)$0), (c8x32)$1)",
          "__builtin_ia32_pshufb256((c8x32)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1), (c8x32)$1)"},
-        {64, "PSHUFB512((c8x64)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1, 0, 1, 0, 1), (c8x64)$1)", NULL},
+        {64, "PSHUFB512((c8x64)FOURFOLD512($0), (c8x64)$1)", NULL},
     };
     const char *type = dtype_info[u->dtype].c_type;
     if (!target_has(t, NEED_NONE) || !t->has_byte_shuffle || u->src[0]->lanes != 16 || dtype_bytes(u->dtype) != 1) return false;
@@ -416,8 +421,17 @@ static bool field_op(TextBuilder *out, const UOp *u, const Target *t, UOp **oper
     return true;
 }
 
+// A register of 64 bytes that holds the same half or quarter again and again, which the load of that does. (gcc takes some through memory.)
+static bool parts_repeated(TextBuilder *out, const UOp *u, const Target *t) {
+    int part = u->src[0]->lanes * dtype_bytes(u->dtype);
+    bool is_repeated = u->dtype != DT_BOOL && target_widest(t) >= 64 && u->n_src * part == 64 && (part == 16 || part == 32);
+    for (int i = 1; i < u->n_src && is_repeated; i++) is_repeated = u->src[i] == u->src[0];
+    if (is_repeated) builder_printf(out, "(%sx%d)%s($0)", dtype_info[u->dtype].c_type, u->lanes, part == 16 ? "FOURFOLD512" : "TWOFOLD512");
+    return is_repeated;
+}
+
 static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands) {
-    if (u->op == OP_VCAT) return halves_joined(out, u, target) || words_loaded(out, u, target) || words_joined(out, u);
+    if (u->op == OP_VCAT) return parts_repeated(out, u, target) || halves_joined(out, u, target) || words_loaded(out, u, target) || words_joined(out, u);
     if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
     if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
     if (is_magnitude(u) && magnitude_op(out, u, target)) return true;

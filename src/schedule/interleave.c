@@ -154,14 +154,14 @@ static bool is_looked_up(Arena *arena, const RangeSets *sets, UOp *index, UOp *l
     return false;
 }
 
-// Whether steps `from` and `to` of a loop read the same bytes, in every load of weights that walks along `inner`; where code books are
-// read is data. is_any: whether there is such a load.
+// Whether steps `from` and `to` of a loop read the same bytes, in every load of weights that walks along `inner` byte by byte; where code books
+// are read is data, and bits of which several steps share a byte are taken from wherever they are. is_any: whether there is such a load.
 static bool reads_same(Arena *arena, const RangeSets *sets, UOp *weights, UOp *inner, UOp *loop, int64_t from, int64_t to, bool *is_any) {
     UOpList order = uop_toposort_value(arena, weights);
     *is_any = false;
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], *index = u->op == OP_LOAD ? u->src[0]->src[1] : NULL;
-        if (!index || is_looked_up(arena, sets, index, inner) || is_equal(index_at(index, inner, 0), index_at(index, inner, range_size(inner) / 2 - 1))) continue;
+        if (!index || is_looked_up(arena, sets, index, inner) || is_equal(index_at(index, inner, 0), index_at(index, inner, 1))) continue;
         if (u->n_src > 1 || !is_equal(index_at(index, loop, from), index_at(index, loop, to))) return false;
         *is_any = true;
     }

@@ -16,7 +16,7 @@ static int chained_dots(const QuantType *t, const char *target, int *all) {
 // other, and no vector is put together from parts but those of weights. Blocks that fill a register by themselves stay as they are.
 static void test_halves_share_registers(void **state) {
     (void)state;
-    static const struct { uint32_t type; bool is_halved; } types[] = {{2, true}, {3, true}, {20, true}, {39, true}, {23, true}, {8, false}, {14, false}};
+    static const struct { uint32_t type; bool is_halved; } types[] = {{2, true}, {3, true}, {20, true}, {39, true}, {23, true}, {6, true}, {7, true}, {8, false}, {14, false}};
     static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "avx512vnni", "avxvnni", "zen4"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
@@ -30,7 +30,7 @@ static void test_halves_share_registers(void **state) {
 // never by parts; what would be put together number by number keeps the others.
 static void test_few_instructions_take_long_registers(void **state) {
     (void)state;
-    static const struct { uint32_t type; int lanes; } types[] = {{2, 16}, {3, 16}, {14, 16}, {12, 16}, {8, 8}, {6, 8}};
+    static const struct { uint32_t type; int lanes; } types[] = {{2, 16}, {3, 16}, {14, 16}, {12, 16}, {6, 16}, {7, 16}, {13, 16}, {8, 8}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         Arena *arena = arena_create();
         UOpList program = product_program(arena, quant_find(types[i].type), "zen4");
