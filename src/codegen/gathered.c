@@ -1,6 +1,6 @@
 // gathered: bytes that are put together from bit fields of others, each lane by its own rule.
-// In: OR, AND, SHL, SHR and WHERE with constant conditions of u8, over bytes loaded near each other. Out: one shuffle of bytes, from which BITS
-// takes a field of each lane, then another one, each masked, OR-ed.
+// In: OR, AND, SHL, SHR and WHERE with constant conditions of u8, over bytes loaded near each other. Out: one shuffle, which brings each lane the
+// byte of its first field, and from those BITS takes first fields, then second ones, each masked, OR-ed.
 // Invariant: nothing is read but what lies between the bytes that the LOADs read, or in their buffer, which this kernel does not write.
 // Example: lane k < 4: h[k] & 63, lane k ≥ 4: (h[k + 4] & 15) | (h[k − 4] >> 6 << 4)
 //          → x = h[{0 … 3, 8 … 11}]; x & {63 …, 15 …} | BITS(x, {…, 2, 10, 18, 26}) & {0 …, 48 …}
@@ -109,61 +109,52 @@ static int find_windows(const Gathered *g, int64_t *window) {
     return n;
 }
 
-// Where each group of lanes has the bytes of all its fields, first ones where they belong. False: they are more than a group.
-static bool find_slots(const Gathered *g, int64_t *slot, bool *is_used) {
-    for (int i = 0; i < LANES; i++) {
-        const Term *t = term_of(g, i, 0);
-        is_used[i] = t != NULL, slot[i] = t ? t->at : g->lo;
+// Which lane of a lane's group has the byte of its field as its first one; GROUP: none.
+static int slot_of(const Gathered *g, int lane, const Term *term) {
+    int at = 0;
+    for (; at < GROUP; at++) {
+        const Term *first = term_of(g, lane / GROUP * GROUP + at, 0);
+        if (first && first->at == term->at) break;
     }
-    for (int i = 0; i < LANES * (TERMS - 1); i++) {
-        const Term *t = term_of(g, i % LANES, 1 + i / LANES);
-        int first = i % LANES / GROUP * GROUP, at = first;
-        if (!t) continue;
-        while (at < first + GROUP && !(is_used[at] && slot[at] == t->at)) at++;
-        if (at < first + GROUP) continue;
-        for (at = first; at < first + GROUP && is_used[at];) at++;
-        if (at == first + GROUP) return false;
-        slot[at] = t->at, is_used[at] = true;
-    }
-    return true;
+    return at;
 }
 
-// A field of each lane, moved there from the slot of its byte, and masked.
-static UOp *fields_of(const Gathered *g, int layer, UOp *bytes, const int64_t *slot) {
+// A field of each lane, moved there from where its byte is, and masked. NULL: some byte is nowhere in its group.
+static UOp *fields_of(const Gathered *g, int layer, UOp *bytes) {
     int64_t place[LANES], kept[LANES];
     bool is_still = true;
     for (int i = 0; i < LANES; i++) {
         const Term *t = term_of(g, i, layer);
-        int at = i;
-        if (t) for (at = i / GROUP * GROUP; slot[at] != t->at;) at++;
-        place[i] = (8 * (at % GROUP) + (t ? t->moved : 0)) & 63, kept[i] = t ? t->kept : 0;
-        is_still &= at == i && (!t || t->moved == 0);
+        int at = t ? slot_of(g, i, t) : i % GROUP;
+        if (at == GROUP) return NULL;
+        place[i] = (8 * at + (t ? t->moved : 0)) & 63, kept[i] = t ? t->kept : 0;
+        is_still &= at == i % GROUP && (!t || t->moved == 0);
     }
     if (!is_still) bytes = uop_new(g->s->graph, OP_BITS, DT_U8, LANES, (UOp *[]){bytes, vconst(g->s, DT_U8, place, LANES)}, 2, NULL, 0);
     return uop_new(g->s->graph, OP_AND, DT_U8, LANES, (UOp *[]){bytes, vconst(g->s, DT_U8, kept, LANES)}, 2, NULL, 0);
 }
 
 UOp *piece_gathered(Splitter *s, UOp *u, int a, int b) {
-    int64_t window[WINDOWS], slot[LANES], map[LANES];
-    bool is_used[LANES];
+    int64_t window[WINDOWS], map[LANES];
     Gathered g = {.s = s};
     UOp *part[WINDOWS], *made = NULL;
     if (!s->target->has_bit_shuffle || u->dtype != DT_U8 || (u->op != OP_WHERE && u->op != OP_OR) || b - a != LANES || !is_apart(s, u, a, b)) return NULL;
     for (int i = 0; i < LANES; i++) if (!add_terms(&g, u, a + i, &g.lane[i])) return NULL;
     int n = find_windows(&g, window);
-    if (!n || !find_slots(&g, slot, is_used)) return NULL;
+    if (!n) return NULL;
     for (int k = 0; k < n; k++) part[k] = load_at(s, g.load, DT_U8, LANES, window[k]);
     for (int i = 0; i < LANES; i++) {
-        int w = n > 1 && slot[i] >= window[1];
-        map[i] = is_used[i] ? w * LANES + slot[i] - window[w] : 0;
+        const Term *t = term_of(&g, i, 0);
+        int w = t && n > 1 && t->at >= window[1];
+        map[i] = t ? w * LANES + t->at - window[w] : 0;
     }
     UOp *bytes = n == 1 ? pick(s, part[0], map, LANES) : pick_pair(s, part[0], part[1], map, LANES);
     for (int layer = 0; layer < TERMS; layer++) {
         bool is_empty = true;
         for (int i = 0; i < LANES; i++) is_empty &= !term_of(&g, i, layer);
-        if (is_empty) continue;
-        UOp *fields = fields_of(&g, layer, bytes, slot);
-        made = made ? uop_new(s->graph, OP_OR, DT_U8, LANES, (UOp *[]){made, fields}, 2, NULL, 0) : fields;
+        UOp *fields = is_empty ? made : fields_of(&g, layer, bytes);
+        if (!fields) return NULL;
+        made = made && !is_empty ? uop_new(s->graph, OP_OR, DT_U8, LANES, (UOp *[]){made, fields}, 2, NULL, 0) : fields;
     }
     return made;
 }
