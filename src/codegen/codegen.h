@@ -18,7 +18,7 @@ UOp *lower_tiles(UOp *sink, const Target *target);      // linearize.c: tile ran
 UOp *saturate(UOp *sink, const Target *target);        // saturate.c: addresses in their cheapest form
 UOpList linearize(Arena *arena, UOp *sink, const Target *target);   // linearize.c: program order, invariants outside loops
 
-// The target as a store of a kernel sees it: with the registers that it is computed in (pipeline.c).
+// The target as a store of a kernel sees it: with the registers that it is computed in; own memory's as the store that waits for it (pipeline.c).
 Target store_target(const Target *target, const UOp *store);
 
 // Whether a loop ends where its thread's share does (threads.c).

@@ -7,7 +7,7 @@
 #include "codegen/vectorize_private.h"
 #include "ir/linear.h"
 
-// LANES: those of a register of 16 bytes; GROUP: of 8 bytes BITS takes those of 8 lanes. Fewer lanes are better off as numbers of four bytes.
+// LANES: those of a register of 16 bytes; fewer are better off as numbers of four bytes. GROUP: lanes that BITS makes of as many bytes, their own.
 enum { LANES = 16, GROUP = 8, TERMS = 2, WINDOWS = 2 };
 
 // Byte `at` of what the loads span, moved down by so many bits (up where negative), and what is kept of it; nothing where that is 0.

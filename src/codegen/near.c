@@ -1,7 +1,7 @@
 // near: vectors of elements that lie near each other in memory, but not side by side.
 // In: a LOAD and the offsets of some of its lanes. Out: few loads of words that hold them, and shuffles.
-// Invariant: nothing is read but what lies between the first and the last element of the LOAD (whoever may read those may
-// read all between them), or, by the bounds of its index, in its buffer.
+// Invariant: nothing is read but what lies between the first and the last element of the LOAD (whoever may read those may read all between them, but
+// for what this kernel stores), or, by the bounds of its index, in its buffer.
 // Examples: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes; four runs of 16 bytes,
 // 18 apart, registers of 64 → two registers and one shuffle of both.
 #include "codegen/vectorize_private.h"
@@ -156,8 +156,8 @@ UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo
         parts[p] = load_at(s, load, load->dtype, PART, least);
         is_one &= parts[p] == parts[0];
     }
-    bool is_still = is_one;
-    for (int i = 0; i < n; i++) is_still &= map[i] == i;
+    bool is_still = true;
+    for (int i = 0; i < n; i++) is_still &= map[i] == i % PART;
     if (is_still) return join(s, parts, n / PART);
     if (is_one) return uop_new(s->graph, OP_LOOKUP, load->dtype, n, (UOp *[]){parts[0], vconst(s, DT_U8, map, n)}, 2, NULL, 0);
     for (int i = 0; i < n; i++) map[i] += i / PART * PART;
@@ -253,12 +253,12 @@ static bool *elements_read(Splitter *s, const UOp *load, int64_t lo, int64_t hi)
 static bool has_strangers_between(Splitter *s, const UOp *load) {
     int64_t lo, hi;
     bool has_strangers = false;
-    if (load->src[0]->src[0]->op != OP_AFTER) return false;
+    if (load->src[0]->src[0]->op != OP_AFTER || uop_buffer_of(load->src[0])->op != OP_PARAM) return false;
     span_of(load, &lo, &hi);
-    if (hi - lo >= (int64_t)load->n_arg * dtype_bytes(load->dtype)) return true;
+    if (dtype_bytes(load->dtype) != dtype_bytes(load->src[0]->dtype) || hi - lo >= load->n_arg) return true;
     ArenaMark mark = arena_mark(s->arena);
     const bool *is_read = elements_read(s, load, lo, hi);
-    for (int64_t i = lo; i <= hi && dtype_bytes(load->dtype) == dtype_bytes(load->src[0]->dtype); i++) has_strangers |= !is_read[i - lo];
+    for (int64_t i = lo; i <= hi; i++) has_strangers |= !is_read[i - lo];
     arena_release(s->arena, mark);
     return has_strangers;
 }
@@ -311,7 +311,7 @@ static UOp *from_registers_of(Splitter *s, UOp *load, const int64_t *offset, int
     return all;
 }
 
-// The same, where it is half a register from two as long as itself, else from whole ones.
+// Half a register comes from two of its own length where they hold it, else from whole ones, as a whole one does.
 static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
     enum { MOST = 6, BYTES = 64 };
     int size = dtype_bytes(load->dtype);

@@ -4,7 +4,7 @@
 // same one where they lie in the same two bytes, else even and odd lanes apart. Either way their results lie in the two
 // bytes of a 16-bit lane and need no packing.
 // Where the target has BITS, that takes the fields out of 8 bytes at once, whatever their places.
-// Invariant: nothing is read that the loads together do not span.
+// Invariant: nothing is read that the loads together do not span, or their buffer does not hold.
 // Example: 3 bytes hold 8 codes of 3 bits: of x = b1:b0 · 2^(16 − 12), code 2 is x >> 10 & 7 and code 3 is x >> 13.
 #include "codegen/vectorize_private.h"
 

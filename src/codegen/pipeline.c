@@ -51,7 +51,7 @@ static double joining_cost(const UOp *u) {
     return is_even ? parts - 1 : u->lanes > 8 ? 3 * u->lanes : u->lanes;
 }
 
-enum { SLOTS = 64 };
+enum { SLOTS = 64, DEEPEST = 64 };
 
 // Which parameter is stored to, as one bit; 0: none, or one that has no bit.
 static uint64_t slot_of(const UOp *store) {
@@ -67,35 +67,37 @@ Target store_target(const Target *target, const UOp *store) {
 }
 
 // Instructions of vectors, and of numbers that they are made of, that a tile runs for what it stores to each parameter: those of the outermost
-// loop around the stores, and those before it. A loop whose length is data counts once.
-static void vector_instructions(const UOpList *program, double *of_slot) {
-    double n = 0, turns[SLOTS] = {1};
-    uint64_t stored = 0;
+// loop around the stores, and those before it. A loop whose length is data counts once. Returns which parameters there are.
+static uint64_t vector_instructions(const UOpList *program, double *of_slot) {
+    double n = 0, turns[DEEPEST] = {1};
+    uint64_t stored = 0, all = 0;
     int depth = 0;
     memset(of_slot, 0, SLOTS * sizeof *of_slot);
     for (size_t k = 0; k < program->len; k++) {
         const UOp *u = program->at[k];
         stored |= slot_of(u);
-        if (u->op == OP_RANGE && depth < SLOTS - 1) turns[depth + 1] = turns[depth] * (range_is_static(u) ? (double)range_size(u) : 1), depth++;
+        if (u->op == OP_RANGE && depth < DEEPEST - 1) turns[depth + 1] = turns[depth] * (range_is_static(u) ? (double)range_size(u) : 1), depth++;
         else if (u->op == OP_END && depth > 0) depth--;
         else if (u->op == OP_VCAT || u->op == OP_SHUFFLE) n += turns[depth] * joining_cost(u);
         else if ((u->lanes > 1 && u->op != OP_VCONST) || u->op == OP_LOAD) n += turns[depth];
         if (depth || !stored) continue;
         for (int slot = 0; slot < SLOTS; slot++) if (stored >> slot & 1) of_slot[slot] += n;
+        all |= stored;
         n = 0, stored = 0;
     }
+    return all;
 }
 
-// The stores that need few enough instructions with long registers.
+// The stores that need few enough instructions with long registers; UINT64_MAX: all of them.
 static uint64_t few_with_wide(const UOpList *program, const UOpList *with_wide) {
     // A core that takes two turns for a long register gains where about half the instructions are enough, and loses where long ones are put
     // together from many pieces.
     static const double FEW = 0.68;
     double own[SLOTS], wide[SLOTS];
-    uint64_t few = 0;
-    vector_instructions(program, own), vector_instructions(with_wide, wide);
+    uint64_t few = 0, all = vector_instructions(program, own);
+    vector_instructions(with_wide, wide);
     for (int slot = 0; slot < SLOTS; slot++) if (own[slot] > 0 && wide[slot] <= FEW * own[slot]) few |= (uint64_t)1 << slot;
-    return few;
+    return few && few == all ? UINT64_MAX : few;
 }
 
 bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Error *err) {
@@ -108,5 +110,6 @@ bool codegen(Arena *arena, UOp *sink, const Target *target, UOpList *program, Er
     wide.wide_stores = UINT64_MAX;
     TRY(lower(arena, sink, &wide, &with_wide, err));
     wide.wide_stores = few_with_wide(program, &with_wide);
-    return !wide.wide_stores || lower(arena, sink, &wide, program, err);
+    if (wide.wide_stores == UINT64_MAX) *program = with_wide;
+    return !wide.wide_stores || wide.wide_stores == UINT64_MAX || lower(arena, sink, &wide, program, err);
 }

@@ -529,8 +529,7 @@ static UOpList *statements(Splitter *s, UOp *u) {
         s->target = &own;
         store_pieces(s, u, &inner);
         s->target = around;
-    }
-    else for (int i = first; i < n_stores; i++) {
+    } else for (int i = first; i < n_stores; i++) {
         UOpList *sub = statements(s, u->src[i]);
         for (size_t k = 0; k < sub->len; k++) push(s, &inner, sub->at[k]);
     }

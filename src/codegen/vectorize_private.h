@@ -10,7 +10,7 @@ typedef struct Splitter {
     Arena *arena;
     const Target *target;      // of the store whose pieces are asked for
     Map memo[2];               // pieces, of registers as long as the target's own and as its wide ones
-    UOpMap statements, regs;
+    UOpMap statements, regs;   // what several stores share is as long as the first one has it
     bool has_tiles;            // threads compute tiles of elements
 } Splitter;
 

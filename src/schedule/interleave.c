@@ -190,7 +190,7 @@ static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp
     int64_t rows = bytes / part, rest;
     if (rows < 2 || rows * part != bytes || n % rows || count % (rows * row)) return (Order){0};
     UOp *behind = simplify(uop_binary(OP_MOD, start, uop_int(start->graph, DT_I32, rows * row)));
-    return uop_is_int_const(behind, &rest) && rest == 0 ? (Order){rows, row / part, part, is_pairs && rows % 2 == 0 ? 2 : 1} : (Order){0};
+    return uop_is_int_const(behind, &rest) && rest == 0 ? (Order){rows, row / part, part, is_pairs && rows > 2 && rows % 2 == 0 ? 2 : 1} : (Order){0};
 }
 
 // How what a load walks along in `loop`, multiplied with weights, can stand side by side in registers of so many bytes: where weights' bytes

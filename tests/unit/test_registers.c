@@ -26,7 +26,7 @@ static void test_halves_share_registers(void **state) {
         }
 }
 
-// Where a target has registers twice as long for kernels that need few instructions with them: blocks of 18 bytes are read by whole ones,
+// Where a target has registers twice as long for stores that need few instructions with them: blocks of 18 bytes are read by whole ones,
 // never by parts; what would be put together number by number keeps the others.
 static void test_few_instructions_take_long_registers(void **state) {
     (void)state;
