@@ -16,33 +16,20 @@ typedef struct Terms { int n; Term at[TERMS]; } Terms;
 
 typedef struct Gathered {
     Splitter *s;
-    UOp *load, *base;              // the first load; base + constant is its index, from which offsets count
-    int64_t constant, lo, hi;      // lo, hi: of all bytes that loads read
+    Span span;
     Terms lane[LANES];
 } Gathered;
-
-static bool add_load(Gathered *g, UOp *load, int lane, Terms *terms) {
-    int64_t constant;
-    if (load->n_src > 1 || !load->n_arg || load->src[0]->src[0]->op != OP_PARAM || dtype_bytes(load->src[0]->dtype) != 1) return false;
-    UOp *base = base_of(load->src[0]->src[1], &constant);
-    if (!g->load) g->load = load, g->base = base, g->constant = constant, g->lo = INT64_MAX, g->hi = INT64_MIN;
-    if (g->base != base || g->load->src[0]->src[0] != load->src[0]->src[0]) return false;
-    for (int i = 0; i < load->n_arg; i++) {
-        int64_t at = load->arg[i] + constant - g->constant;
-        if (at < g->lo) g->lo = at;
-        if (at > g->hi) g->hi = at;
-    }
-    *terms = (Terms){1, {{load->arg[lane] + constant - g->constant, 0, UINT8_MAX}}};
-    return true;
-}
 
 // The fields that a lane of u is the union of. False: it is no such union.
 static bool add_terms(Gathered *g, UOp *u, int lane, Terms *terms) {
     Terms more;
-    int64_t by;
+    int64_t by;                    // an amount, a mask, a choice, or where a load starts
     if (u->dtype != DT_U8) return false;
     switch (u->op) {
-    case OP_LOAD: return add_load(g, u, lane, terms);
+    case OP_LOAD:
+        if (!span_add(&g->span, u, &by)) return false;
+        *terms = (Terms){1, {{u->arg[lane] + by, 0, UINT8_MAX}}};
+        return true;
     case OP_SHUFFLE: return add_terms(g, u->src[0], (int)u->arg[lane], terms);
     case OP_WHERE: return constants_of(g->s, u->src[0], lane, lane + 1, &by) && add_terms(g, u->src[by ? 1 : 2], lane, terms);
     case OP_OR:
@@ -79,7 +66,7 @@ static const Term *term_of(const Gathered *g, int lane, int layer) {
 }
 
 static bool may_read(const Gathered *g, int64_t first) {
-    return (first >= g->lo && first + LANES - 1 <= g->hi) || is_in_buffer(g->load, first, LANES);
+    return (first >= g->span.lo && first + LANES - 1 <= g->span.hi) || is_in_buffer(g->span.load, first, LANES);
 }
 
 // Of all bytes from `from` on the first one, and the last one that a window holds with it. False: there are none.
@@ -100,7 +87,7 @@ static bool next_bytes(const Gathered *g, int64_t from, int64_t *first, int64_t 
 static int find_windows(const Gathered *g, int64_t *window) {
     int n = 0;
     for (int64_t from = INT64_MIN, first, last; next_bytes(g, from, &first, &last); from = window[n++] + LANES) {
-        int64_t even = floor_of(first + g->constant, LANES) * LANES - g->constant;
+        int64_t even = floor_of(first + g->span.constant, LANES) * LANES - g->span.constant;
         if (n == WINDOWS) return 0;
         if (last < even + LANES && even >= from && may_read(g, even)) window[n] = even;
         else window[n] = may_read(g, first) ? first : last - LANES + 1;
@@ -142,7 +129,7 @@ UOp *piece_gathered(Splitter *s, UOp *u, int a, int b) {
     for (int i = 0; i < LANES; i++) if (!add_terms(&g, u, a + i, &g.lane[i])) return NULL;
     int n = find_windows(&g, window);
     if (!n) return NULL;
-    for (int k = 0; k < n; k++) part[k] = load_at(s, g.load, DT_U8, LANES, window[k]);
+    for (int k = 0; k < n; k++) part[k] = load_at(s, g.span.load, DT_U8, LANES, window[k]);
     for (int i = 0; i < LANES; i++) {
         const Term *t = term_of(&g, i, 0);
         int w = t && n > 1 && t->at >= window[1];

@@ -26,6 +26,20 @@ static void span_of(const UOp *load, int64_t *lo, int64_t *hi) {
     }
 }
 
+bool span_add(Span *span, UOp *load, int64_t *from) {
+    int64_t constant, lo, hi;
+    UOp *index = load->src[0], *base;
+    if (load->dtype != DT_U8 || load->n_src > 1 || !load->n_arg || index->src[0]->op != OP_PARAM || dtype_bytes(index->dtype) != 1) return false;
+    base = base_of(index->src[1], &constant);
+    span_of(load, &lo, &hi);
+    if (!span->load) *span = (Span){load, base, constant, lo, hi};
+    if (span->base != base || span->load->src[0]->src[0] != index->src[0]) return false;
+    *from = constant - span->constant;
+    if (lo + *from < span->lo) span->lo = lo + *from;
+    if (hi + *from > span->hi) span->hi = hi + *from;
+    return true;
+}
+
 // Whether the offsets are runs of neighbours that words of 4 could be.
 static bool are_words(const int64_t *offset, int n) {
     int length = 1;

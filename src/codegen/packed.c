@@ -10,29 +10,17 @@
 
 enum { LANES_MAX = 64, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
 
-// Byte j of lane k's word lies `at[j][k]` bytes behind the index of `load`; has[j]: there is such a byte.
+// Byte j of lane k's word lies `at[j][k]` bytes behind the index of the span's load; has[j]: there is such a byte.
 typedef struct Word {
-    UOp *load, *base;          // the first load; base + constant is its index
-    int64_t constant;
+    Span span;
     bool has[WORD_BYTES];
     int64_t at[WORD_BYTES][LANES_MAX];
-    int64_t lo, hi;            // what the loads span, lanes outside of the piece too
 } Word;
 
 static bool word_load(Word *w, UOp *u, const int64_t *lane, int n, int byte) {
-    int64_t constant;
-    if (u->dtype != DT_U8 || u->n_src > 1 || !u->n_arg || u->src[0]->src[0]->op != OP_PARAM) return false;
-    if (dtype_bytes(u->src[0]->dtype) != 1) return false;
-    UOp *base = base_of(u->src[0]->src[1], &constant);
-    if (byte >= WORD_BYTES || w->has[byte] || (w->load && (w->base != base || w->load->src[0]->src[0] != u->src[0]->src[0])))
-        return false;
-    if (!w->load) w->load = u, w->base = base, w->constant = constant, w->lo = w->hi = u->arg[0];
-    for (int i = 0; i < u->n_arg; i++) {
-        int64_t at = u->arg[i] + constant - w->constant;
-        if (at < w->lo) w->lo = at;
-        if (at > w->hi) w->hi = at;
-    }
-    for (int i = 0; i < n; i++) w->at[byte][i] = u->arg[lane[i]] + constant - w->constant;
+    int64_t from;
+    if (byte >= WORD_BYTES || w->has[byte] || !span_add(&w->span, u, &from)) return false;
+    for (int i = 0; i < n; i++) w->at[byte][i] = u->arg[lane[i]] + from;
     return w->has[byte] = true;
 }
 
@@ -65,7 +53,7 @@ static UOp *every_second(Splitter *s, const Word *w, const int64_t *low, const i
         by[i] = (int64_t)1 << (8 - place[2 * i + odd]);
         keep[i] = odd ? 0xFF00 : 8;
     }
-    UOp *bytes = bytes_of_parts(s, w->load, at, n, w->lo, w->hi);
+    UOp *bytes = bytes_of_parts(s, w->span.load, at, n, w->span.lo, w->span.hi);
     if (!bytes) return NULL;
     UOp *pairs = uop_new(s->graph, OP_BITCAST, DT_U16, n / 2, &bytes, 1, NULL, 0);
     UOp *moved = uop_new(s->graph, OP_MUL, DT_U16, n / 2, (UOp *[]){pairs, vconst(s, DT_U16, by, n / 2)}, 2, NULL, 0);
@@ -90,7 +78,7 @@ static UOp *pairs_at_once(Splitter *s, const Word *w, const int64_t *low, const 
         by[i] = (int64_t)1 << (16 - end);
         down[i] = 16 - width - distance, up[i] = 8 - width, upper[i] = 0xFF00;
     }
-    UOp *bytes = bytes_of_parts(s, w->load, at, n, w->lo, w->hi);
+    UOp *bytes = bytes_of_parts(s, w->span.load, at, n, w->span.lo, w->span.hi);
     if (!bytes) return NULL;
     UOp *words = uop_new(s->graph, OP_BITCAST, DT_U16, n / 2, &bytes, 1, NULL, 0);
     UOp *moved = uop_new(s->graph, OP_MUL, DT_U16, n / 2, (UOp *[]){words, vconst(s, DT_U16, by, n / 2)}, 2, NULL, 0);
@@ -109,15 +97,15 @@ static UOp *words_of_parts(Splitter *s, const Word *w, const int64_t *low, const
     for (int p = 0; p < n / PART; p++) {
         int64_t first = low[p * PART], last = high[p * PART];
         for (int i = p * PART; i < (p + 1) * PART; i++) first = low[i] < first ? low[i] : first, last = high[i] > last ? high[i] : last;
-        int64_t run = run_start(s, w->load, first, 1, first);        // other halves of a word's bytes take the same word
+        int64_t run = run_start(s, w->span.load, first, 1, first);        // other halves of a word's bytes take the same word
         if (last - run < WIDEST) first = run;
         if (n <= PACKED_LANES && last - first >= WORD_BYTES) return NULL;           // one register of all costs less than words of 8
-        part[p] = word_of_all(s, w->load, first, last, w->lo, w->hi, PART, &start[p]);
+        part[p] = word_of_all(s, w->span.load, first, last, w->span.lo, w->span.hi, PART, &start[p]);
         if (!part[p]) return NULL;
         for (int i = p * PART; i < (p + 1) * PART; i++) from[i] = start[p] + i % (last < start[p] + WORD_BYTES ? WORD_BYTES : WIDEST);
     }
     for (int i = 0; i < n; i++) at[i] = (8 * (low[i] - start[i / PART]) + place[i]) & 63;
-    UOp *near = n > PACKED_LANES ? piece_near(s, w->load, from, n) : NULL;       // from the registers that hold other bytes of theirs
+    UOp *near = n > PACKED_LANES ? piece_near(s, w->span.load, from, n) : NULL;       // from the registers that hold other bytes of theirs
     return near ? near : join(s, part, n / PART);
 }
 
@@ -136,14 +124,14 @@ static UOp *by_bits(Splitter *s, const Word *w, const int64_t *low, const int64_
         if (most[g] - least[g] >= GROUP) return NULL;
         first = first < least[g] ? first : least[g], last = last > most[g] ? last : most[g];
     }
-    UOp *bytes = word_of_all(s, w->load, first, last, w->lo, w->hi, n, &start);
+    UOp *bytes = word_of_all(s, w->span.load, first, last, w->span.lo, w->span.hi, n, &start);
     for (int i = 0; i < n; i++) {
         int g = i / GROUP;
         from[i] = least[g] + i % GROUP < most[g] ? least[g] + i % GROUP : most[g];
         at[i] = (8 * (low[i] - (bytes ? start : least[g])) + place[i]) & 63;
     }
     if (!bytes) bytes = words_of_parts(s, w, low, high, place, n, at);
-    if (!bytes) bytes = bytes_of_parts(s, w->load, from, n, w->lo, w->hi);
+    if (!bytes) bytes = bytes_of_parts(s, w->span.load, from, n, w->span.lo, w->span.hi);
     return bytes ? uop_new(s->graph, OP_BITS, DT_U8, n, (UOp *[]){bytes, vconst(s, DT_U8, at, n)}, 2, NULL, 0) : NULL;
 }
 

@@ -42,6 +42,13 @@ UOp *piece_field(Splitter *s, UOp *u, int a, int b);
 UOp *bitwise_bytes(Splitter *s, Op op, UOp *a, UOp *b);      // AND, OR or XOR of two vectors; of four bytes as one number, where that is better
 
 // near.c
+// Bytes that LOADs of one buffer of weights read, from lo to hi behind the index of the first LOAD, lanes that nobody asks for too.
+typedef struct Span {
+    UOp *load, *base;          // the first load; base + constant is its index
+    int64_t constant, lo, hi;
+} Span;
+// Takes one more LOAD; its offsets start `from` behind the first one's. False: it reads other memory, what the kernel stores, or no bytes.
+bool span_add(Span *span, UOp *load, int64_t *from);
 UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset);    // another piece of a LOAD's memory, behind its index
 bool is_in_buffer(const UOp *load, int64_t offset, int64_t width);    // so many bytes from there on, wherever the LOAD's index may be
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
