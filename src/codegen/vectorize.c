@@ -9,6 +9,7 @@
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/eval.h"
+#include "ir/linear.h"
 
 typedef struct RegPiece { int first, lanes; UOp *reg; } RegPiece;
 typedef struct RegPieces { int n; RegPiece *at; } RegPieces;
@@ -134,12 +135,56 @@ static int64_t lane_step(const UOp *u, DType dtype) {
     return dtype_bytes(dtype) / dtype_bytes(held) > 1 ? dtype_bytes(dtype) / dtype_bytes(held) : 1;
 }
 
+typedef struct HalfKey { const UOp *memory, *base; int64_t at; } HalfKey;
+
+// What lies at an offset from a LOAD's index, as a key of s->halves.
+static HalfKey half_at(UOp *load, int64_t offset) {
+    HalfKey key = {.memory = load->src[0]->src[0]};
+    key.base = base_of(load->src[0]->src[1], &key.at);
+    key.at += offset;
+    return key;
+}
+
+static void find_halves(Splitter *s, UOp *sink) {
+    UOpList order = uop_toposort(s->arena, sink);
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k];
+        bool is_of_bytes = u->op == OP_LOAD && u->dtype == DT_F16 && u->n_src == 1 && dtype_bytes(u->src[0]->dtype) == 1;
+        for (int i = 0; i < u->n_arg && is_of_bytes; i++) {
+            HalfKey key = half_at(u, u->arg[i]);
+            map_put(&s->halves, arena_copy(s->arena, &key, sizeof key), sizeof key, u);
+        }
+    }
+}
+
+// Two halves that fill 8 lanes each and have neighbours in their words of 4 bytes that the kernel reads as well: both words are converted at
+// once, which serves the neighbours too, and spread then. NULL where they lie otherwise.
+static UOp *converted_with_neighbours(Splitter *s, UOp *load, const int64_t *map, int n) {
+    enum { WORDS = 2, WORD = 4, HALF = 2 };
+    UOp *word[WORDS];
+    int64_t lane[64];
+    if (load->op != OP_LOAD || load->n_src > 1 || !load->n_arg || dtype_bytes(load->src[0]->dtype) != 1 || n != 8 * WORDS) return NULL;
+    for (int w = 0; w < WORDS; w++) {
+        HalfKey key = half_at(load, load->arg[map[w * 8]]);
+        int64_t first = floor_of(key.at, WORD) * WORD, rest = key.at - first;
+        if (rest % HALF) return NULL;
+        key.at = first + HALF - rest;
+        if (!map_get(&s->halves, &key, sizeof key)) return NULL;
+        word[w] = load_at(s, load, DT_U32, 1, load->arg[map[w * 8]] - rest);
+        for (int i = 0; i < 8; i++) lane[w * 8 + i] = (w * WORD + rest) / HALF;
+    }
+    UOp *words = join(s, word, WORDS), *halves = uop_new(s->graph, OP_BITCAST, DT_F16, WORDS * WORD / HALF, &words, 1, NULL, 0);
+    return pick(s, uop_cast(halves, DT_F32), lane, n);
+}
+
 // Halves that fill 8 lanes each are spread before they are converted, which is one instruction for all lanes. NULL: u is no such vector.
 static UOp *converted_last(Splitter *s, UOp *u, const int64_t *map, int n) {
     enum { EACH = 8 };
     UOp *v = u->src[0];
     if (!s->target->has_f16_convert || v->op != OP_CAST || v->dtype != DT_F32 || v->src[0]->dtype != DT_F16 || n % EACH) return NULL;
     for (int i = 0; i < n; i++) if (map[i] != map[i / EACH * EACH]) return NULL;
+    UOp *together = converted_with_neighbours(s, v->src[0], map, n);
+    if (together) return together;
     return piece(s, uop_cast(uop_new(s->graph, OP_SHUFFLE, DT_F16, n, v->src, 1, map, n), DT_F32), 0, n);
 }
 
@@ -555,6 +600,8 @@ UOp *vectorize(UOp *sink, const Target *target) {
     Splitter s = {.graph = sink->graph, .arena = graph_arena(sink->graph), .target = target};
     s.has_tiles = has_tiles(s.arena, sink);
     for (int i = 0; i < 2; i++) map_init(&s.memo[i], s.arena);
+    map_init(&s.halves, s.arena);
+    find_halves(&s, sink);
     uop_map_init(&s.statements, s.arena);
     uop_map_init(&s.regs, s.arena);
     UOpList all = {0};

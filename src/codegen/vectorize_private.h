@@ -11,6 +11,7 @@ typedef struct Splitter {
     const Target *target;      // of the store whose pieces are asked for
     Map memo[2];               // pieces, of registers as long as the target's own and as its wide ones
     UOpMap statements, regs;   // what several stores share is as long as the first one has it
+    Map halves;                // numbers of 16 bits that the kernel reads: (memory, base of the index, offset)
     bool has_tiles;            // threads compute tiles of elements
 } Splitter;
 

@@ -29,6 +29,7 @@ static const char prelude[] =
     "#define PACKS512(a, b) __builtin_ia32_packssdw512(a, b)\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512(a, b)\n"
     "#define FOURFOLD512(a) __builtin_shufflevector((i64x2)(a), (i64x2)(a), 0, 1, 0, 1, 0, 1, 0, 1)\n"
+    "#define SPREAD512(a, ...) __builtin_shufflevector(a, a, __VA_ARGS__)\n"
     "#define TWOFOLD512(a) __builtin_shufflevector((i64x4)(a), (i64x4)(a), 0, 1, 2, 3, 0, 1, 2, 3)\n"
     "#else\n"
     "#define MADD512(a, b) __builtin_ia32_pmaddwd512_mask(a, b, (i32x16){0}, -1)\n"
@@ -36,6 +37,7 @@ static const char prelude[] =
     "#define PACKS512(a, b) __builtin_ia32_packssdw512_mask(a, b, (i16x32){0}, -1)\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512_mask(a, b, (c8x64){0}, -1)\n"
     "#define FOURFOLD512(a) __builtin_ia32_broadcasti32x4_512((i32x4)(a), (i32x16){0}, -1)\n"
+    "#define SPREAD512(a, ...) __builtin_ia32_permvarsf512_mask(__builtin_ia32_ps512_ps(a), (i32x16){__VA_ARGS__}, (f32x16){0}, -1)\n"
     "#define TWOFOLD512(a) __builtin_ia32_broadcasti64x4_512((i64x4)(a), (i64x8){0}, -1)\n"
     "#endif\n"
     // Words from places apart, each put straight from memory beside those before it: gcc takes every second one through a general
@@ -430,8 +432,18 @@ static bool parts_repeated(TextBuilder *out, const UOp *u, const Target *t) {
     return is_repeated;
 }
 
+// Lanes of a short vector spread over a register of 64 bytes. (gcc takes that through memory.)
+static bool lanes_spread(TextBuilder *out, const UOp *u, const Target *t) {
+    if (u->dtype != DT_F32 || u->lanes != 16 || u->src[0]->lanes != 4 || u->src[0]->op == OP_VCAT || target_widest(t) < 64) return false;
+    builder_cstring(out, "SPREAD512($0");
+    for (int i = 0; i < u->lanes; i++) builder_printf(out, ", %d", (int)u->arg[i]);
+    builder_char(out, ')');
+    return true;
+}
+
 static bool vector_op(TextBuilder *out, const UOp *u, const Target *target, UOp **operands) {
     if (u->op == OP_VCAT) return parts_repeated(out, u, target) || halves_joined(out, u, target) || words_loaded(out, u, target) || words_joined(out, u);
+    if (u->op == OP_SHUFFLE) return lanes_spread(out, u, target);
     if (u->op == OP_ADD && u->lanes > 1) return pair_sum(out, u, target, operands);
     if (u->op == OP_DOT4) return dot_op(out, u, target, operands);
     if (is_magnitude(u) && magnitude_op(out, u, target)) return true;

@@ -48,7 +48,7 @@ static void test_few_instructions_take_long_registers(void **state) {
 }
 
 // Scales of 6 bits, each lane of which is put together by a rule of its own: those of two headers take one shuffle of bytes, and no number of four
-// bytes is masked for some of them. Parts of pairs of blocks are where the register wants them, in one of two of memory.
+// bytes is masked for some of them; scales and minima of both blocks are converted at once. Parts of pairs of blocks are where the register wants them, in one of two of memory.
 static void test_lanes_have_rules_of_their_own(void **state) {
     (void)state;
     static const char *const targets[] = {"avx2", "avx512vl", "avx512vlvbmi", "zen4"};
@@ -57,17 +57,19 @@ static void test_lanes_have_rules_of_their_own(void **state) {
             Arena *arena = arena_create();
             UOpList program = product_program(arena, quant_find(type), targets[i]);
             bool is_wide = !strcmp(targets[i], "zen4");
-            int picked = 0, merged = 0;
+            int picked = 0, merged = 0, converted = 0;
             for (size_t k = 0; k < program.len; k++) {
                 const UOp *u = program.at[k];
                 bool is_pair = u->op == OP_SHUFFLE && u->dtype == DT_U8 && uop_is_pair(u->src[0]);
                 picked += is_pair && u->lanes == 16;
+                converted += u->op == OP_CAST && u->dtype == DT_F32 && u->src[0]->dtype == DT_F16;
                 if (!is_pair || u->lanes != 64 || type != 12) continue;
                 for (int lane = 0; lane < u->lanes; lane++) assert_int_equal(u->arg[lane] % u->lanes, lane);
                 merged++;
             }
             assert_int_equal(merged, is_wide && type == 12 ? 4 : 0);
             assert_int_equal(picked, is_wide ? 2 : 0);
+            if (converted != (is_wide ? 2 : 4)) compare_fail("type %d, %s: %d conversions of scales", (int)type, targets[i], converted);
             assert_true((count_of(&program, OP_AND, DT_U32) == 0) == is_wide);
             arena_destroy(arena);
         }
