@@ -65,9 +65,7 @@ static const Term *term_of(const Gathered *g, int lane, int layer) {
     return layer < terms->n && terms->at[layer].kept ? &terms->at[layer] : NULL;
 }
 
-static bool may_read(const Gathered *g, int64_t first) {
-    return (first >= g->span.lo && first + LANES - 1 <= g->span.hi) || is_in_buffer(g->span.load, first, LANES);
-}
+static bool is_window(const Gathered *g, int64_t first) { return may_read(g->span.load, g->span.lo, g->span.hi, first, LANES); }
 
 // Of all bytes from `from` on the first one, and the last one that a window holds with it. False: there are none.
 static bool next_bytes(const Gathered *g, int64_t from, int64_t *first, int64_t *last) {
@@ -89,9 +87,9 @@ static int find_windows(const Gathered *g, int64_t *window) {
     for (int64_t from = INT64_MIN, first, last; next_bytes(g, from, &first, &last); from = window[n++] + LANES) {
         int64_t even = floor_of(first + g->span.constant, LANES) * LANES - g->span.constant;
         if (n == WINDOWS) return 0;
-        if (last < even + LANES && even >= from && may_read(g, even)) window[n] = even;
-        else window[n] = may_read(g, first) ? first : last - LANES + 1;
-        if (!may_read(g, window[n]) || window[n] < from) return 0;
+        if (last < even + LANES && even >= from && is_window(g, even)) window[n] = even;
+        else window[n] = is_window(g, first) ? first : last - LANES + 1;
+        if (!is_window(g, window[n]) || window[n] < from) return 0;
     }
     return n;
 }

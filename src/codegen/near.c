@@ -188,10 +188,15 @@ static UOp *shuffled_parts(Splitter *s, UOp *load, const int64_t *offset, int n)
     return bytes_of_parts(s, load, offset, n, lo, hi);
 }
 
-bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
+// Whether so many bytes from an offset of a LOAD on lie in its buffer, wherever its index may be.
+static bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
     UOp *buffer = load->src[0]->src[0];
     Bounds index = bounds_of(load->src[0]->src[1]);
     return buffer->op == OP_PARAM && index.lo + offset >= 0 && index.hi + offset + width <= buffer->arg[1];
+}
+
+bool may_read(const UOp *load, int64_t lo, int64_t hi, int64_t first, int64_t width) {
+    return (first >= lo && first + width - 1 <= hi) || is_in_buffer(load, first, width);
 }
 
 // Elements of blocks that lie at multiples of 8 bytes from each other: the words of 8 bytes that hold them, four blocks a
@@ -307,7 +312,7 @@ static UOp *from_registers_of(Splitter *s, UOp *load, const int64_t *offset, int
             if (n_from == most || (n_from > 0 && k < number[n_from - 1])) return NULL;
             int64_t first = k * bytes + origin;
             if (!is_in_buffer(load, first, bytes)) first = first < span_lo ? span_lo : first + bytes > span_hi ? span_hi - bytes : first;
-            if ((first < span_lo || first + bytes > span_hi) && !is_in_buffer(load, first, bytes)) return NULL;
+            if (!may_read(load, span_lo, span_hi - 1, first, bytes)) return NULL;
             number[n_from] = k, start[n_from++] = first;
         }
         int64_t at = offset[i] - start[n_from - 1];
@@ -352,7 +357,7 @@ static UOp *from_either_register(Splitter *s, UOp *load, const int64_t *offset, 
         while (k < n_from && start[k] != first) k++;
         if (k == EITHER) return NULL;
         if (k == n_from) {
-            if ((first < span_lo || first + BYTES - 1 > span_hi) && !is_in_buffer(load, first, BYTES)) return NULL;
+            if (!may_read(load, span_lo, span_hi, first, BYTES)) return NULL;
             start[n_from++] = first;
         }
         map[i] = k * BYTES + i;

@@ -51,7 +51,8 @@ typedef struct Span {
 // Takes one more LOAD; its offsets start `from` behind the first one's. False: it reads other memory, what the kernel stores, or no bytes.
 bool span_add(Span *span, UOp *load, int64_t *from);
 UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset);    // another piece of a LOAD's memory, behind its index
-bool is_in_buffer(const UOp *load, int64_t offset, int64_t width);    // so many bytes from there on, wherever the LOAD's index may be
+// Whether `width` bytes from `first` on may be read: they lie in the span from lo to hi of what LOADs read, or in the buffer.
+bool may_read(const UOp *load, int64_t lo, int64_t hi, int64_t first, int64_t width);
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);
 // The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
