@@ -89,25 +89,66 @@ size_t roof_bytes(size_t free_bytes) {
 
 size_t roof_default_bytes(void) { return roof_bytes(memory_available_bytes()); }
 
-double roof_measure(int threads, size_t nbytes) {
+struct Roof {
+    Part *parts;
+    Lanes *buffer;
+    int threads;
+    size_t nbytes;                  // of the buffer
+    double gb_s;
+};
+
+static double kernel_gb_s(Roof *r, uint64_t (*read)(const Lanes *, size_t)) {
+    double seconds[ROUNDS];
+    for (int t = 0; t < r->threads; t++) r->parts[t].read = read;
+    for (int i = 0; i < ROUNDS; i++) seconds[i] = round_seconds(r->parts, r->threads, part_read);
+    return (double)(r->parts[0].n * (size_t)r->threads * sizeof(Lanes)) / median_of(seconds, ROUNDS) / 1e9;
+}
+
+static void best_kernel_find(Roof *r) {
+    uint64_t (*best)(const Lanes *, size_t) = kernels[0];
+    for (int k = 0; k < KERNELS; k++) {
+        double gb_s = kernel_gb_s(r, kernels[k]);
+        if (gb_s <= r->gb_s) continue;
+        r->gb_s = gb_s;
+        best = kernels[k];
+    }
+    for (int t = 0; t < r->threads; t++) r->parts[t].read = best;
+}
+
+Roof *roof_open(int threads, size_t nbytes) {
     if (threads < 1) threads = 1;
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     size_t n = nbytes / sizeof(Lanes) / (size_t)threads / STREAMS * STREAMS;
-    Part *parts = calloc((size_t)threads, sizeof *parts);
-    Lanes *buffer = n ? memory_pages(nbytes) : NULL;
-    double best = 0;
-    if (parts && buffer) {
-        for (int t = 0; t < threads; t++) parts[t] = (Part){.at = buffer + (size_t)t * n, .n = n};
-        round_seconds(parts, threads, part_touch);
-        for (int k = 0; k < KERNELS; k++) {
-            double seconds[ROUNDS];
-            for (int t = 0; t < threads; t++) parts[t].read = kernels[k];
-            for (int r = 0; r < ROUNDS; r++) seconds[r] = round_seconds(parts, threads, part_read);
-            double rate = (double)(n * (size_t)threads * sizeof(Lanes)) / median_of(seconds, ROUNDS) / 1e9;
-            best = rate > best ? rate : best;
-        }
+    Roof *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    *r = (Roof){.parts = calloc((size_t)threads, sizeof *r->parts), .buffer = n ? memory_pages(nbytes) : NULL,
+                .threads = threads, .nbytes = nbytes};
+    if (!r->parts || !r->buffer) {
+        roof_close(r);
+        return NULL;
     }
-    if (buffer) memory_pages_free(buffer, nbytes);
-    free(parts);
-    return best;
+    for (int t = 0; t < threads; t++) r->parts[t] = (Part){.at = r->buffer + (size_t)t * n, .n = n};
+    round_seconds(r->parts, threads, part_touch);
+    best_kernel_find(r);
+    return r;
+}
+
+double roof_gb_s(const Roof *r) { return r->gb_s; }
+
+double roof_gb_s_now(Roof *r) { return kernel_gb_s(r, r->parts[0].read); }
+
+size_t roof_held_bytes(const Roof *r) { return r->nbytes; }
+
+void roof_close(Roof *r) {
+    if (!r) return;
+    if (r->buffer) memory_pages_free(r->buffer, r->nbytes);
+    free(r->parts);
+    free(r);
+}
+
+double roof_measure(int threads, size_t nbytes) {
+    Roof *roof = roof_open(threads, nbytes);
+    double gb_s = roof ? roof_gb_s(roof) : 0;
+    roof_close(roof);
+    return gb_s;
 }
