@@ -121,7 +121,27 @@ static UOp *plan_beside(UOp *u) {
                              .loops = u->src + 1, .value = u->src[0]});
 }
 
-static UOp *plan_fold(UOp *u, bool is_stepwise) {
+// A value where a condition holds, else 0: of products both factors, so that they are still added in one step.
+static UOp *value_or_zero(UOp *condition, UOp *value) {
+    UOp *zero = uop_cast(uop_int(value->graph, DT_I32, 0), value->dtype), *src[3];
+    if (value->op != OP_MUL && value->op != OP_MULADD) return uop_where(condition, value, zero);
+    for (int i = 0; i < 2; i++) src[i] = uop_where(condition, value->src[i], zero);
+    if (value->op == OP_MULADD) src[2] = value_or_zero(condition, value->src[2]);
+    return uop_with_src(value, src);
+}
+
+// What is left over of a row of sums as one more whole step: its first units stand in the places behind the last, and add nothing. So no
+// shorter registers are needed, and whole ones that hold what is repeated are computed once.
+static void plan_whole_tail(Accum *a, UOp *value, UOp *range, int64_t first, int64_t rest, int64_t factor, UOp **lane) {
+    Graph *g = value->graph;
+    *lane = uop_range_const(g, factor, RANGE_LANE);
+    UOp *unit = uop_binary(OP_ADD, uop_int(g, DT_I32, first), uop_binary(OP_MOD, *lane, uop_int(g, DT_I32, rest)));
+    UOp *adds = uop_binary(OP_LT, *lane, uop_int(g, DT_I32, rest));
+    a->tail = value_or_zero(adds, rename_loops(uop_substitute(value, &range, &unit, 1)));
+    a->tail_lanes = lane, a->n_tail_lanes = 1;
+}
+
+static UOp *plan_fold(UOp *u, bool is_stepwise, bool has_whole_tails) {
     Graph *g = u->graph;
     int n = u->n_src - 1;
     bool ordered = u->arg[0] == MONOID_SUM && dtype_is_float(u->dtype);
@@ -165,7 +185,9 @@ static UOp *plan_fold(UOp *u, bool is_stepwise) {
     }
     for (int i = 0; i < n_moved; i++) if (to[i]->op == OP_RANGE) lanes[n_lanes++] = to[i];
     to[0] = scaled_sum(outer, plan.factor, to[0]);
-    if (rest) {
+    if (has_whole_tails && rest > plan.factor / 2 && full > 0 && n_moved == 1 && ordered && has_lanes_inside(u->src[0]))
+        plan_whole_tail(&a, u->src[0], from[0], full * plan.factor, rest, plan.factor, tail_lanes);
+    else if (rest) {
         UOp *tail_to[MAX_RANGES];
         for (int i = n_moved - 1; i > 0; i--) tail_to[i] = uop_range_const(g, range_size(from[i]), RANGE_LANE);
         tail_to[0] = rest > 1 ? uop_range_const(g, rest, RANGE_LANE) : uop_int(g, DT_I32, 0);
@@ -183,10 +205,10 @@ static UOp *plan_fold(UOp *u, bool is_stepwise) {
 }
 
 // Halves are summed in f32 and rounded once.
-static UOp *plan_fold_wide(UOp *u, bool is_stepwise) {
-    if (u->dtype != DT_F16 && u->dtype != DT_BF16) return plan_fold(u, is_stepwise);
+static UOp *plan_fold_wide(UOp *u, bool is_stepwise, bool has_whole_tails) {
+    if (u->dtype != DT_F16 && u->dtype != DT_BF16) return plan_fold(u, is_stepwise, has_whole_tails);
     UOp *wide = uop_fold((Monoid)u->arg[0], (int)u->arg[1], uop_cast(u->src[0], DT_F32), u->src + 1, u->n_src - 1);
-    return uop_cast(plan_fold(wide, false), u->dtype);
+    return uop_cast(plan_fold(wide, false, has_whole_tails), u->dtype);
 }
 
 // ---------------------------------------------------------------- rows that share weights
@@ -278,7 +300,7 @@ UOp *axes_plan(UOp *sink, const Target *target) {
     for (size_t k = 0; k < order.len; k++) {
         UOp *u = order.at[k], *v = uop_renewed(u, &done);
         const Rows *row = uop_map_get(&rows, u);
-        if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL);
+        if (v->op == OP_FOLD) v = row && row->is_beside ? plan_beside(v) : plan_fold_wide(v, row != NULL, target->wide_stores != 0);
         if (uop_is_store(v)) {
             Target own = store_target(target, v);
             v = row ? with_row_lanes(v, row, &own) : store_axes(v, &own);

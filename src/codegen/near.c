@@ -308,16 +308,19 @@ static UOp *from_registers_of(Splitter *s, UOp *load, const int64_t *offset, int
     origin = run_start(s, load, offset[0], 2 * BYTES, -constant);
     for (int i = 0; i < n; i++) {
         int64_t k = floor_of(offset[i] - origin, bytes);
-        if (n_from == 0 || k != number[n_from - 1]) {
+        int r = n_from - 1;
+        while (r >= 0 && number[r] != k) r--;
+        if (r < 0) {
             if (n_from == most || (n_from > 0 && k < number[n_from - 1])) return NULL;
             int64_t first = k * bytes + origin;
             if (!is_in_buffer(load, first, bytes)) first = first < span_lo ? span_lo : first + bytes > span_hi ? span_hi - bytes : first;
             if (!may_read(load, span_lo, span_hi - 1, first, bytes)) return NULL;
-            number[n_from] = k, start[n_from++] = first;
+            r = n_from++;
+            number[r] = k, start[r] = first;
         }
-        int64_t at = offset[i] - start[n_from - 1];
+        int64_t at = offset[i] - start[r];
         if (at < 0 || at % size || at + size > bytes) return NULL;
-        from[i] = n_from - 1, lane[i] = at / size;
+        from[i] = r, lane[i] = at / size;
         if (from[i] == 0) map[i] = lane[i];
     }
     UOp *all = load_at(s, load, load->dtype, lanes, start[0]);

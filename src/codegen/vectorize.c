@@ -356,6 +356,17 @@ static UOp *fold_constants(Splitter *s, UOp *u) {
     return vconst(s, u->dtype, bits, u->lanes);
 }
 
+// Some lanes and zeros for the others, known ones: a mask of bits. NULL: something else is chosen, or lanes are no words of 4 bytes.
+static UOp *kept_lanes(Splitter *s, const UOp *is_kept, UOp *value, const UOp *otherwise) {
+    int64_t mask[64];
+    int n = value->lanes;
+    if (dtype_bytes(value->dtype) != 4 || n < 4 || n > 64 || !is_constant(otherwise) || !is_uniform(otherwise) || otherwise->arg[0] != 0) return NULL;
+    for (int k = 0; k < n; k++) mask[k] = is_kept->arg[k] ? -1 : 0;
+    UOp *bits = value->dtype == DT_I32 ? value : uop_new(s->graph, OP_BITCAST, DT_I32, n, &value, 1, NULL, 0);
+    UOp *kept = uop_new(s->graph, OP_AND, DT_I32, n, (UOp *[]){bits, vconst(s, DT_I32, mask, n)}, 2, NULL, 0);
+    return value->dtype == DT_I32 ? kept : uop_new(s->graph, OP_BITCAST, value->dtype, n, &kept, 1, NULL, 0);
+}
+
 // a·b = |a|·(b with a's sign): for targets whose first operand must be unsigned. b must not be −128.
 static void unsigned_first(Splitter *s, UOp **src) {
     UOp *a = src[1], *b = src[2];
@@ -474,7 +485,8 @@ static UOp *piece_elementwise(Splitter *s, UOp *u, int a, int b) {
     bool apart = n > 1 && is_shift && src[1]->op == OP_VCONST && !is_uniform(src[1]);
     if (apart && (dtype_bytes(u->dtype) < 4 || s->target->vector_bytes < 32)) return halves(s, u, a, b);
     if (u->op == OP_WHERE && is_constant(src[0])) {
-        if (!is_uniform(src[0])) return halves(s, u, a, b);
+        UOp *kept = is_uniform(src[0]) ? NULL : kept_lanes(s, src[0], src[1], src[2]);
+        if (kept || !is_uniform(src[0])) return kept ? kept : halves(s, u, a, b);
         return src[0]->arg[0] ? src[1] : src[2];
     }
     UOp *chains = u->n_src == 2 ? chains_started(s, u, src[0], src[1]) : NULL;

@@ -232,7 +232,8 @@ static void test_asks_far_ahead_where_it_computes(void **state) {
     for (int k = 0; k < 2; k++) {
         for (int is_far = 0; is_far < 2; is_far++) {
             assert_int_equal(lines_asked(2, 64, targets[k], is_far), 20);          // Q4_0: 1,152 bytes in 4 steps of 288
-            assert_int_equal(lines_asked(2, 44, targets[k], is_far), 14);          // 2 steps of 288, 216 behind them
+            // 2 steps of 288, 216 behind them; registers of 64 bytes reach 32 bytes further in the last step, and 184 are left.
+            assert_int_equal(lines_asked(2, 44, targets[k], is_far), k ? 13 : 14);
         }
         assert_int_equal(lines_asked(8, 64, targets[k], false), k ? 0 : 36);       // Q8_0: 2,176 bytes in 4 steps of 544
         assert_int_equal(lines_asked(8, 64, targets[k], true), 0);

@@ -75,6 +75,22 @@ static void test_lanes_have_rules_of_their_own(void **state) {
         }
 }
 
+// What is left over of a row after whole steps is a whole one too, if it is more than half of one: no shorter register, no scale by itself.
+static void test_rests_take_long_registers(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    UOpList program = product_of_blocks(arena, quant_find(2), 44, "zen4");      // Q4_0: 2 steps of 16 blocks, and 12
+    int dots = 0;
+    for (size_t k = 0; k < program.len; k++) {
+        const UOp *u = program.at[k];
+        if (u->op == OP_DOT4) assert_int_equal(u->lanes, 16);
+        if (u->op == OP_LOAD && u->dtype == DT_F16) assert_true(u->lanes > 1);
+        dots += u->op == OP_DOT4;
+    }
+    assert_int_equal(dots, 2 * 4 + 2 * 3);      // of the four registers of the last step, one is another's
+    arena_destroy(arena);
+}
+
 // Two products in one kernel, one of which needs few instructions with long registers: each is computed in its own.
 static void test_each_store_has_its_registers(void **state) {
     (void)state;
@@ -100,7 +116,7 @@ static void test_each_store_has_its_registers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_few_instructions_take_long_registers),
-        cmocka_unit_test(test_lanes_have_rules_of_their_own), cmocka_unit_test(test_each_store_has_its_registers),
+        cmocka_unit_test(test_lanes_have_rules_of_their_own), cmocka_unit_test(test_rests_take_long_registers), cmocka_unit_test(test_each_store_has_its_registers),
     };
     return cmocka_run_group_tests_name("registers", tests, NULL, NULL);
 }
