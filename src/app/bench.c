@@ -3,7 +3,8 @@
 // Method: kernels are compiled before the clock starts; medians of --repeat rounds; tokens are drawn greedily, as
 // `run` does. read_gb_s = decode_tok_s · (weights one token reads + cache at the mean depth). Memory of the host is
 // measured right before and after each repetition, and that repetition's share of the roof is of their mean: on a machine
-// that others use, memory's speed moves within seconds. A card's memory is measured once, at the end.
+// that others use, memory's speed moves within seconds. A card's memory, and that of a host which the model nearly fills, is
+// measured once, at the end.
 // With --turns each timed repetition prints {"ready": its kind}, waits for a line on standard input and prints its rate:
 // another program can let two engines take turns, each with its cache filled once (bench/compare does).
 // Invariant: what was not measured is null, never 0. Example: lathe bench m.gguf -p 128 -n 32 --depth 0,4096 --json
@@ -30,7 +31,7 @@ typedef struct Bench {
     int repeat, rounds_done, rounds;
     bool takes_turns;
     Progress progress;
-    Roof *roof;                       // of the host's memory; NULL where a card's counts, or none was asked for
+    Roof *roof;                       // beside the repetitions; NULL: measured at the end, or not at all
     double slowest_gb_s, fastest_gb_s;           // of its readings; 0: there are none
     size_t peak_rss_bytes;            // without the roof's buffer
 } Bench;
@@ -202,7 +203,14 @@ static size_t peak_without_roof(const Bench *b, size_t peak_before) {
     return now > peak_before + held ? now - held : peak_before;
 }
 
-static void card_roof_measure(const Bench *b, BenchRow *rows, int n) {
+// Beside the repetitions, where the host's memory holds the roof's buffer and the whole model; else nothing of the model is pushed out.
+static Roof *roof_beside(const Loaded *l) {
+    size_t nbytes = roof_default_bytes();
+    bool fits = engine_device(l->engine)->has_host_memory && memory_available_bytes() >= l->gguf.file_bytes + nbytes;
+    return fits ? roof_open(engine_threads(l->engine), nbytes) : NULL;
+}
+
+static void last_roof_measure(const Bench *b, BenchRow *rows, int n) {
     double gb_s = loaded_roof_gb_s(b->loaded);
     for (int i = 0; i < n && gb_s > 0; i++) {
         rows[i].roof_gb_s = gb_s;
@@ -211,14 +219,14 @@ static void card_roof_measure(const Bench *b, BenchRow *rows, int n) {
 }
 
 static bool bench_run(Bench *b, BenchRow *rows, int n, int64_t longest, const Options *o, Error *err) {
-    bool generates = option_int(o, OPTION_bench_tokens) > 0, is_host = engine_device(b->loaded->engine)->has_host_memory;
+    bool generates = option_int(o, OPTION_bench_tokens) > 0;
     size_t peak_before = memory_peak_bytes();
     b->tokens = tokens_make(o->arena, longest, model_vocab_size(b->loaded->model));
-    if (generates && is_host) b->roof = roof_open(engine_threads(b->loaded->engine), roof_default_bytes());
+    if (generates) b->roof = roof_beside(b->loaded);
     for (int i = 0; i < n; i++) TRY(row_measure(b, &rows[i], o, err));
     progress_end(&b->progress);
     b->peak_rss_bytes = peak_without_roof(b, peak_before);
-    if (generates && !is_host) card_roof_measure(b, rows, n);
+    if (generates && !b->roof) last_roof_measure(b, rows, n);
     if (option_given(o, OPTION_json)) rows_print_json(b, rows, n);
     else rows_print(b, rows, n);
     return true;
