@@ -7,6 +7,8 @@
 #include "codegen/expand_private.h"
 #include "ir/rewrite.h"
 
+enum { FEWEST_BYTES = 8 };     // of a sum that stand side by side in a register with others' (schedule/interleave.c)
+
 UOp *identity(Expander *x, Monoid m, DType dtype, int lanes) {
     int64_t *bits = arena_new(x->arena, (size_t)lanes * sizeof *bits);
     UOp *one = dtype_is_float(dtype) ? uop_float(x->graph, dtype, monoid_info[m].float_identity) : NULL;
@@ -129,16 +131,16 @@ static UOp *ordered_from_leaves(Expander *x, UOpMap *done, UOp *u, const int64_t
     return known;
 }
 
-// The outer lanes of bytes [2][outer][half], by where they lie in memory: order[i] is the lane of the i-th place. What lies at one place is of
+// The outer lanes of bytes [parts][outer][part], by where they lie in memory: order[i] is the lane of the i-th place. What lies at one place is of
 // different rows, which stay one behind the other. False where they are no load.
-static bool outer_by_place(Expander *x, const UOp *bytes, int n_outer, int half, int64_t *order) {
+static bool outer_by_place(Expander *x, const UOp *bytes, int n_outer, int part, int64_t *order) {
     bool is_moved = bytes->op == OP_SHUFFLE;
     const UOp *load = is_moved ? bytes->src[0] : bytes;
     if (load->op != OP_LOAD || !load->n_arg) return false;
     int64_t *place = arena_new(x->arena, (size_t)n_outer * sizeof *place), *row = arena_new(x->arena, (size_t)n_outer * sizeof *row);
     for (int o = 0; o < n_outer; o++) {
         int at = o;
-        place[o] = load->arg[is_moved ? bytes->arg[o * half] : o * half], row[o] = 0;
+        place[o] = load->arg[is_moved ? bytes->arg[o * part] : o * part], row[o] = 0;
         for (int i = 0; i < o; i++) row[o] += place[i] == place[o];
         for (; at > 0; at--) {
             int64_t before = order[at - 1];
@@ -150,44 +152,44 @@ static bool outer_by_place(Expander *x, const UOp *bytes, int n_outer, int half,
     return true;
 }
 
-// Lanes of bytes [2][outer][half], the outer ones in an order.
-static UOp *in_outer_order(Expander *x, UOp *bytes, int n_outer, int half, const int64_t *order) {
-    int n = 2 * n_outer * half;
+// Lanes of bytes [parts][outer][part], the outer ones in an order.
+static UOp *in_outer_order(Expander *x, UOp *bytes, int n_outer, int part, const int64_t *order) {
+    int n = bytes->lanes, all = n_outer * part;
     int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
-    for (int i = 0; i < n; i++) map[i] = i / (n / 2) * (n / 2) + order[i / half % n_outer] * half + i % half;
+    for (int i = 0; i < n; i++) map[i] = i / all * all + order[i / part % n_outer] * part + i % part;
     UOpMap done;
     uop_map_init(&done, x->arena);
     return ordered_from_leaves(x, &done, bytes, map, n);
 }
 
-// The order of outer lanes in which bytes [2][outer][half] come in whole registers: as they are, or by where they lie in memory; else as they
+// The order of outer lanes in which bytes [parts][outer][part] come in whole registers: as they are, or by where they lie in memory; else as they
 // are, where they come in halves of registers. False where none does.
-static bool order_of_registers(Expander *x, UOp *bytes, int n_outer, int half, int64_t *order) {
+static bool order_of_registers(Expander *x, UOp *bytes, int n_outer, int part, int64_t *order) {
     int native = x->target->vector_bytes;
-    bool fits = outer_by_place(x, bytes, n_outer, half, order) && is_of_runs(in_outer_order(x, bytes, n_outer, half, order), native);
+    bool fits = outer_by_place(x, bytes, n_outer, part, order) && is_of_runs(in_outer_order(x, bytes, n_outer, part, order), native);
     if (fits && !is_of_runs(bytes, native)) return true;
     for (int i = 0; i < n_outer; i++) order[i] = i;
-    return is_of_runs(bytes, native) || (half < native / 2 && bytes->lanes % native == 0 && is_of_runs(bytes, native / 2));
+    return is_of_runs(bytes, native) || (part < native / 2 && bytes->lanes % native == 0 && is_of_runs(bytes, native / 2));
 }
 
-// An exact sum of products of bytes whose lanes lie in memory (schedule/interleave.c) so that halves of sums stand side by side: dot
-// products of one half, to which those of the other add up, of outer lanes in an order of their own. NULL where lanes do not lie so.
-static UOp *dots_by_halves(Expander *x, const Laned *v, const Laned *outer, const Accum *a, UOp *together, int own, int *left, int64_t *order) {
-    int half = own / 2, n_outer = lane_count(outer), n = n_outer * half;
+// An exact sum of products of bytes whose lanes lie in memory (schedule/interleave.c) so that the same parts of several sums stand side by side:
+// dot products of one part, to which those of the next add up, of outer lanes in an order of their own. NULL where lanes do not lie so.
+static UOp *dots_by_parts(Expander *x, const Laned *v, const Laned *outer, const Accum *a, UOp *together, int own, int part, int *left, int64_t *order) {
+    int n_outer = lane_count(outer), n = n_outer * part;
     UOp *first, *second, *sum = identity(x, MONOID_SUM, DT_I32, n / 4);
-    if (own % 8 || half >= x->target->vector_bytes || !dot_operands(x, together, &first, &second)) return NULL;
+    if (part % 4 || own % part || part == own || part >= x->target->vector_bytes || !dot_operands(x, together, &first, &second)) return NULL;
     if (is_of_runs(second, x->target->vector_bytes)) return NULL;
-    UOp *apart = own_by_words(x, v, outer, a->lanes, a->n_lanes, own, half);
-    if (!dot_operands(x, apart, &first, &second) || !order_of_registers(x, second, n_outer, half, order)) return NULL;
-    first = in_outer_order(x, first, n_outer, half, order), second = in_outer_order(x, second, n_outer, half, order);
-    for (int k = 0; k < 2; k++) {
+    UOp *apart = own_by_words(x, v, outer, a->lanes, a->n_lanes, own, part);
+    if (!dot_operands(x, apart, &first, &second) || !order_of_registers(x, second, n_outer, part, order)) return NULL;
+    first = in_outer_order(x, first, n_outer, part, order), second = in_outer_order(x, second, n_outer, part, order);
+    for (int k = 0; k < own / part; k++) {
         int64_t *map = arena_new(x->arena, (size_t)n * sizeof *map);
         for (int i = 0; i < n; i++) map[i] = k * n + i;
         UOp *src[3] = {sum, shuffle(first, map, n), shuffle(second, map, n)};
         sum = uop_new(x->graph, OP_DOT4, DT_I32, n / 4, src, 3, NULL, 0);
     }
-    DERIVED("expand", "halves_of_neighbours_share_registers", together, sum);
-    *left = half / 4;
+    DERIVED("expand", "parts_of_neighbours_share_registers", together, sum);
+    *left = part / 4;
     return sum;
 }
 
@@ -322,7 +324,9 @@ Laned expand_accum(Expander *x, UOp *u) {
     bool has_order = false;
     if (exact && a.monoid == MONOID_SUM && own > 1) {
         int left;
-        UOp *dots = a.tail ? NULL : dots_by_halves(x, value, &outer, &a, vector, own, &left, order);
+        UOp *dots = a.tail ? NULL : dots_by_parts(x, value, &outer, &a, vector, own, own / 2, &left, order);
+        bool fills_registers = !a.tail && !dots && n_outer * FEWEST_BYTES >= x->target->vector_bytes;
+        if (fills_registers) dots = dots_by_parts(x, value, &outer, &a, vector, own, FEWEST_BYTES, &left, order);
         has_order = dots != NULL;
         if (!dots) dots = dot_products(x, vector, own, &left);
         if (dots) vector = dots, own = chains = left;

@@ -2,8 +2,7 @@
 // In: a LOAD and the offsets of some of its lanes. Out: few loads of words that hold them, and shuffles.
 // Invariant: nothing is read but what lies between the first and the last element of the LOAD (whoever may read those may read all between them, but
 // for what this kernel stores), or, by the bounds of its index, in its buffer.
-// Examples: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes; four runs of 16 bytes,
-// 18 apart, registers of 64 → two registers and one shuffle of both.
+// Example: bytes 4 5 6, 44 45 46, 84 85 → the words at 4, 44 and 83, side by side, and one shuffle of bytes.
 #include "codegen/vectorize_private.h"
 #include "ir/bounds.h"
 #include "ir/linear.h"
@@ -18,7 +17,7 @@ UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset) {
     return uop_new(s->graph, OP_LOAD, dtype, lanes, src, load->n_src, NULL, 0);
 }
 
-static void span_of(const UOp *load, int64_t *lo, int64_t *hi) {
+void span_of(const UOp *load, int64_t *lo, int64_t *hi) {
     *lo = *hi = load->arg[0];
     for (int i = 1; i < load->n_arg; i++) {
         if (load->arg[i] < *lo) *lo = load->arg[i];
@@ -51,7 +50,7 @@ static bool are_words(const int64_t *offset, int n) {
     return true;
 }
 
-static bool is_run(const int64_t *offset, int n) {
+bool is_run(const int64_t *offset, int n) {
     for (int i = 1; i < n; i++) if (offset[i] != offset[i - 1] + 1) return false;
     return true;
 }
@@ -160,7 +159,7 @@ UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo
             least = x < least ? x : least, most = x > most ? x : most;
         }
         // Other vectors take their bytes of a short run from the same register; the part before may hold these too.
-        int64_t run = run_start(s, load, least, 1, least);
+        int64_t run = run_start(s, load, least, 1, 1, least);
         if (run >= lo && most - run < PART) least = run;
         if (p > 0 && least >= first[p - 1] && most < first[p - 1] + PART) least = first[p - 1];
         if (least + PART - 1 > hi) least = hi - PART + 1;
@@ -189,7 +188,7 @@ static UOp *shuffled_parts(Splitter *s, UOp *load, const int64_t *offset, int n)
 }
 
 // Whether so many bytes from an offset of a LOAD on lie in its buffer, wherever its index may be.
-static bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
+bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
     UOp *buffer = load->src[0]->src[0];
     Bounds index = bounds_of(load->src[0]->src[1]);
     return buffer->op == OP_PARAM && index.lo + offset >= 0 && index.hi + offset + width <= buffer->arg[1];
@@ -197,68 +196,6 @@ static bool is_in_buffer(const UOp *load, int64_t offset, int64_t width) {
 
 bool may_read(const UOp *load, int64_t lo, int64_t hi, int64_t first, int64_t width) {
     return (first >= lo && first + width - 1 <= hi) || is_in_buffer(load, first, width);
-}
-
-// Elements of blocks that lie at multiples of 8 bytes from each other: the words of 8 bytes that hold them, four blocks a
-// register, counted from the index without its constant: what other LOADs take from these words, they take from the same
-// registers. NULL where elements lie otherwise, in more than 8 blocks, or a word might lie outside of the buffer.
-static UOp *words_of_blocks(Splitter *s, UOp *load, const int64_t *offset, int n) {
-    enum { WORD = 8, FOUR = 4, MOST = 2 };
-    int64_t constant, step = 0, map[64], first = 0, word[64];
-    int size = dtype_bytes(load->dtype);
-    UOp *quad[MOST] = {NULL};
-    if (!s->target->has_bit_shuffle || s->target->vector_bytes != WORD * FOUR || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
-    if (n < 8 || n > 64 || size > 2 || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
-    base_of(load->src[0]->src[1], &constant);
-    for (int i = 0; i < n; i++) {
-        word[i] = floor_of(constant + offset[i], WORD);
-        if ((constant + offset[i]) % size) return NULL;
-        if (!step && word[i] != word[0]) step = word[i] - word[0];
-    }
-    if (step < 2) return NULL;
-    for (int i = 0; i < n; i++) {
-        int64_t block = floor_of(word[i], step), at = constant + offset[i] - word[i] * WORD;
-        if (!i) first = floor_of(block, FOUR) * FOUR;
-        if (word[i] - block * step != word[0] - floor_of(word[0], step) * step || block < first || block >= first + MOST * FOUR) return NULL;
-        map[i] = (block - first) * (WORD / size) + at / size;
-    }
-    for (int q = 0; q < MOST; q++) {
-        UOp *four[FOUR];
-        for (int k = 0; k < FOUR; k++) {
-            int64_t at = ((first + q * FOUR + k) * step + word[0] - floor_of(word[0], step) * step) * WORD - constant;
-            if (!is_in_buffer(load, at, WORD)) return NULL;
-            four[k] = load_at(s, load, DT_U64, 1, at);
-        }
-        UOp *half[2];     // two by two: gcc takes four numbers through memory
-        for (int k = 0; k < 2; k++) half[k] = uop_new(s->graph, OP_VCAT, DT_U64, 1, four + 2 * k, 2, NULL, 0);
-        UOp *words8 = uop_new(s->graph, OP_VCAT, DT_U64, 1, half, 2, NULL, 0);
-        quad[q] = uop_new(s->graph, OP_BITCAST, load->dtype, WORD * FOUR / size, &words8, 1, NULL, 0);
-        bool is_all = true;
-        for (int i = 0; i < n; i++) is_all &= map[i] < (q + 1) * FOUR * WORD / size;
-        if (is_all && q == 0) return pick(s, quad[0], map, n);
-    }
-    return pick_pair(s, quad[0], quad[1], map, n);
-}
-
-// Numbers of 16 bits from places apart, half of them from two registers that span them. NULL where those do not, or only one
-// number after the other can be taken.
-static UOp *words_apart(Splitter *s, UOp *load, const int64_t *offset, int n) {
-    enum { WORD = 2, WORDS = LANES_MAX / WORD, COUNT = 8, HALF = COUNT / 2 };
-    UOp *picked[2];
-    if (!s->target->has_bit_shuffle || s->target->vector_bytes != LANES_MAX || load->n_src > 1 || n != COUNT) return NULL;
-    if (dtype_bytes(load->dtype) != WORD || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
-    for (int h = 0; h < 2; h++) {
-        const int64_t *at = offset + h * HALF, first = at[0], second = at[HALF - 1] + WORD - LANES_MAX;
-        int64_t map[WORDS];
-        if (second < first) return NULL;
-        for (int i = 0; i < WORDS; i++) {
-            int64_t place = at[i % HALF], is_second = place + WORD > first + LANES_MAX, from = place - (is_second ? second : first);
-            if (from < 0 || from % WORD || from > LANES_MAX - WORD) return NULL;
-            map[i] = is_second * WORDS + from / WORD;
-        }
-        picked[h] = pick_pair(s, load_at(s, load, load->dtype, WORDS, first), load_at(s, load, load->dtype, WORDS, second), map, WORDS);
-    }
-    return pick_pair(s, picked[0], picked[1], (int64_t[]){0, 1, 2, 3, WORDS, WORDS + 1, WORDS + 2, WORDS + 3}, COUNT);
 }
 
 // Of the offsets from lo to hi, those at which a LOAD has an element.
@@ -282,99 +219,22 @@ static bool has_strangers_between(Splitter *s, const UOp *load) {
     return has_strangers;
 }
 
-int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise) {
+int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t step, int64_t bytes, int64_t otherwise) {
     enum { MOST = 1 << 16 };                      // elements: what lies further apart is no run
     int64_t lo, hi, first = offset, end = offset;
     span_of(load, &lo, &hi);
     if (hi - lo >= MOST || offset < lo || offset > hi) return otherwise;
     ArenaMark mark = arena_mark(s->arena);
     const bool *is_read = elements_read(s, load, lo, hi);
-    while (first > lo && is_read[first - 1 - lo]) first--;
-    while (end <= hi && is_read[end - lo]) end++;
+    while (first - step >= lo && is_read[first - step - lo]) first -= step;
+    while (end <= hi && is_read[end - lo]) end += step;
     arena_release(s->arena, mark);
     return (end - first) * dtype_bytes(load->dtype) >= bytes ? first : otherwise;
 }
 
-// Parts of a register, or numbers of 16 bits, that lie apart: registers of memory of so many bytes that hold them, up to `most`, counted from
-// where a long run of them starts, else from the index without its constant, so that neighbours take theirs from the same ones, and a shuffle of
-// two registers for each but the first. NULL where few loads do as well, or a register would reach out of what may be read.
-static UOp *from_registers_of(Splitter *s, UOp *load, const int64_t *offset, int n, int bytes, int most) {
-    enum { MOST = 6, BYTES = 64 };
-    int size = dtype_bytes(load->dtype), lanes = bytes / size, n_from = 0, from[BYTES];
-    int64_t constant, origin, span_lo, span_hi, start[MOST] = {0}, number[MOST], lane[BYTES], map[BYTES] = {0};
-    base_of(load->src[0]->src[1], &constant);
-    span_of(load, &span_lo, &span_hi);
-    span_hi += size;
-    origin = run_start(s, load, offset[0], 2 * BYTES, -constant);
-    for (int i = 0; i < n; i++) {
-        int64_t k = floor_of(offset[i] - origin, bytes);
-        int r = n_from - 1;
-        while (r >= 0 && number[r] != k) r--;
-        if (r < 0) {
-            if (n_from == most || (n_from > 0 && k < number[n_from - 1])) return NULL;
-            int64_t first = k * bytes + origin;
-            if (!is_in_buffer(load, first, bytes)) first = first < span_lo ? span_lo : first + bytes > span_hi ? span_hi - bytes : first;
-            if (!may_read(load, span_lo, span_hi - 1, first, bytes)) return NULL;
-            r = n_from++;
-            number[r] = k, start[r] = first;
-        }
-        int64_t at = offset[i] - start[r];
-        if (at < 0 || at % size || at + size > bytes) return NULL;
-        from[i] = r, lane[i] = at / size;
-        if (from[i] == 0) map[i] = lane[i];
-    }
-    UOp *all = load_at(s, load, load->dtype, lanes, start[0]);
-    if (n_from == 1) return pick(s, all, map, n);
-    for (int r = 1; r < n_from; r++) {
-        for (int i = 0; i < n; i++) if (from[i] == r) map[i] = lanes + lane[i];
-        all = pick_pair(s, all, load_at(s, load, load->dtype, lanes, start[r]), map, r == n_from - 1 ? n : lanes);
-        for (int i = 0; i < n; i++) if (from[i] <= r) map[i] = i;
-    }
-    return all;
-}
-
-// Half a register comes from two of its own length where they hold it, else from whole ones, as a whole one does.
-static UOp *from_whole_registers(Splitter *s, UOp *load, const int64_t *offset, int n) {
-    enum { MOST = 6, BYTES = 64 };
-    int size = dtype_bytes(load->dtype);
-    if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
-    if (size > 2 || n * size < BYTES / 2 || n * size > BYTES || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
-    if (n * size == BYTES && is_run(offset, n / 2) && is_run(offset + n / 2, n / 2)) return NULL;
-    UOp *half = n * size == BYTES / 2 ? from_registers_of(s, load, offset, n, BYTES / 2, 2) : NULL;
-    return half ? half : from_registers_of(s, load, offset, n, BYTES, MOST);
-}
-
-// A register of bytes, each of which one of two registers of memory has in its place. NULL: they come from more, or one would reach out of what
-// may be read.
-static UOp *from_either_register(Splitter *s, UOp *load, const int64_t *offset, int n) {
-    enum { BYTES = 64, EITHER = 2 };
-    int64_t start[EITHER], map[BYTES], span_lo, span_hi;
-    int n_from = 0;
-    if (!s->target->has_bit_shuffle || s->target->vector_bytes != BYTES || n != BYTES || load->n_src > 1 || load->dtype == DT_BOOL) return NULL;
-    if (dtype_bytes(load->dtype) != 1 || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
-    span_of(load, &span_lo, &span_hi);
-    for (int i = 0; i < n; i++) {
-        int64_t first = offset[i] - i;
-        int k = 0;
-        for (int before = 0; before < i; before++) if (offset[before] == offset[i]) return NULL;     // shorter loads do, spread
-        while (k < n_from && start[k] != first) k++;
-        if (k == EITHER) return NULL;
-        if (k == n_from) {
-            if (!may_read(load, span_lo, span_hi, first, BYTES)) return NULL;
-            start[n_from++] = first;
-        }
-        map[i] = k * BYTES + i;
-    }
-    if (n_from < EITHER) return NULL;
-    return pick_pair(s, load_at(s, load, load->dtype, n, start[0]), load_at(s, load, load->dtype, n, start[1]), map, n);
-}
-
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n) {
     if (has_strangers_between(s, load)) return NULL;
-    UOp *made = words_of_blocks(s, load, offset, n);
-    if (!made) made = from_either_register(s, load, offset, n);
-    if (!made) made = words_apart(s, load, offset, n);
-    if (!made) made = from_whole_registers(s, load, offset, n);
+    UOp *made = piece_from_registers(s, load, offset, n);
     if (!made) made = few_bytes(s, load, offset, n);
     if (!made) made = scattered_bytes(s, load, offset, n);
     if (!made) made = window_words(s, load, offset, n);

@@ -7,8 +7,9 @@
 // Invariant: nothing is read that the loads together do not span, or their buffer does not hold.
 // Example: 3 bytes hold 8 codes of 3 bits: of x = b1:b0 · 2^(16 − 12), code 2 is x >> 10 & 7 and code 3 is x >> 13.
 #include "codegen/vectorize_private.h"
+#include "ir/linear.h"
 
-enum { LANES_MAX = 64, WORD_BYTES = 4, PART = 16 };   // PART: inside so many bytes every target shuffles
+enum { LANES_MAX = 64, WORD_BYTES = 4, PART = 16, GROUP = 8 };   // PART: inside so many bytes every target shuffles. GROUP: of lanes, for BITS
 
 // Byte j of lane k's word lies `at[j][k]` bytes behind the index of the span's load; has[j]: there is such a byte.
 typedef struct Word {
@@ -97,7 +98,7 @@ static UOp *words_of_parts(Splitter *s, const Word *w, const int64_t *low, const
     for (int p = 0; p < n / PART; p++) {
         int64_t first = low[p * PART], last = high[p * PART];
         for (int i = p * PART; i < (p + 1) * PART; i++) first = low[i] < first ? low[i] : first, last = high[i] > last ? high[i] : last;
-        int64_t run = run_start(s, w->span.load, first, 1, first);        // other halves of a word's bytes take the same word
+        int64_t run = run_start(s, w->span.load, first, 1, 1, first);        // other halves of a word's bytes take the same word
         if (last - run < WIDEST) first = run;
         if (n <= PACKED_LANES && last - first >= WORD_BYTES) return NULL;           // one register of all costs less than words of 8
         part[p] = word_of_all(s, w->span.load, first, last, w->span.lo, w->span.hi, PART, &start[p]);
@@ -109,10 +110,25 @@ static UOp *words_of_parts(Splitter *s, const Word *w, const int64_t *low, const
     return near ? near : join(s, part, n / PART);
 }
 
+// Of each group of 8 lanes, which needs bytes least … most, a word of 8 that holds those of its neighbours in memory as far as they fit, so that other
+// lanes take theirs from the same; where BITS finds lane k there: at[k], which stays as it is without such words.
+static UOp *words_of_groups(Splitter *s, const Word *w, const int64_t *least, const int64_t *most, const int64_t *low, const int64_t *place, int n, int64_t *at) {
+    int64_t start[LANES_MAX / GROUP], from[LANES_MAX];
+    for (int g = 0; g < n / GROUP; g++) {
+        if (2 * (most[g] - least[g] + 1) > GROUP) return NULL;          // nobody else finds room in its word
+        int64_t width = most[g] - least[g] + 1, run = run_start(s, w->span.load, least[g], width, 1, least[g]), pitch = GROUP / width * width;
+        start[g] = run + floor_of(least[g] - run, pitch) * pitch;
+        if (start[g] < w->span.lo || most[g] >= start[g] + GROUP) start[g] = least[g];
+    }
+    for (int i = 0; i < n; i++) from[i] = start[i / GROUP] + i % GROUP < w->span.hi ? start[i / GROUP] + i % GROUP : w->span.hi;
+    UOp *bytes = bytes_from_registers(s, w->span.load, from, n, w->span.lo, w->span.hi);
+    for (int i = 0; i < n && bytes; i++) at[i] = (8 * (low[i] - start[i / GROUP]) + place[i]) & 63;
+    return bytes;
+}
+
 // Bits of a group of 8 lanes, as BITS takes them, from bytes anywhere in the 8 that the group gets: one word for all lanes, or
 // for each group those that it needs. Place k counts from byte low[k], which lies in the group's 8 with high[k].
 static UOp *by_bits(Splitter *s, const Word *w, const int64_t *low, const int64_t *high, const int64_t *place, int n) {
-    enum { GROUP = 8 };
     int64_t least[LANES_MAX / GROUP], most[LANES_MAX / GROUP], from[LANES_MAX], at[LANES_MAX], start, first = low[0], last = high[0];
     if (!s->target->has_bit_shuffle) return NULL;
     for (int g = 0; g < n / GROUP; g++) {
@@ -131,7 +147,9 @@ static UOp *by_bits(Splitter *s, const Word *w, const int64_t *low, const int64_
         at[i] = (8 * (low[i] - (bytes ? start : least[g])) + place[i]) & 63;
     }
     if (!bytes) bytes = words_of_parts(s, w, low, high, place, n, at);
+    if (!bytes && n > PACKED_LANES) bytes = words_of_groups(s, w, least, most, low, place, n, at);
     if (!bytes) bytes = bytes_of_parts(s, w->span.load, from, n, w->span.lo, w->span.hi);
+    if (!bytes) bytes = bytes_from_registers(s, w->span.load, from, n, w->span.lo, w->span.hi);
     return bytes ? uop_new(s->graph, OP_BITS, DT_U8, n, (UOp *[]){bytes, vconst(s, DT_U8, at, n)}, 2, NULL, 0) : NULL;
 }
 
@@ -150,10 +168,10 @@ UOp *piece_moved(Splitter *s, UOp *u, int a, int n, const int *moved, const int 
 
 UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     int n = b - a;
-    int64_t lane[LANES_MAX], mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX], high[LANES_MAX];
+    int64_t lane[LANES_MAX], mask[LANES_MAX], place[LANES_MAX], low[LANES_MAX] = {0}, high[LANES_MAX] = {0};
     Word w = {0};
     if (u->op != OP_CAST || u->dtype != DT_U8 || !s->target->has_byte_shuffle) return NULL;
-    if (n % PART || n > PACKED_LANES || n > s->target->vector_bytes) return NULL;
+    if (n % PART || n > LANES_MAX || n > s->target->vector_bytes || (n > PACKED_LANES && !s->target->has_bit_shuffle)) return NULL;
     UOp *field = u->src[0], *shifted = field->op == OP_AND ? field->src[0] : NULL;
     if (!shifted || shifted->op != OP_SHR || dtype_info[shifted->dtype].lo < 0 || dtype_bytes(shifted->dtype) < 2) return NULL;
     if (!constants_of(s, field->src[1], a, b, mask) || !constants_of(s, shifted->src[1], a, b, place)) return NULL;
@@ -169,6 +187,7 @@ UOp *piece_packed(Splitter *s, UOp *u, int a, int b) {
     }
     UOp *bits = by_bits(s, &w, low, high, place, n);
     if (bits) return uop_new(s->graph, OP_AND, DT_U8, n, (UOp *[]){bits, vconst(s, DT_U8, mask, n)}, 2, NULL, 0);
+    if (n > PACKED_LANES) return NULL;
     UOp *both = pairs_at_once(s, &w, low, high, place, mask, n);
     if (!both) {
         UOp *even = every_second(s, &w, low, high, place, n, 0), *odd = even ? every_second(s, &w, low, high, place, n, 1) : NULL;

@@ -51,7 +51,7 @@ static double joining_cost(const UOp *u) {
     return is_even ? parts - 1 : u->lanes > 8 ? 3 * u->lanes : u->lanes;
 }
 
-enum { SLOTS = 64, DEEPEST = 64 };
+enum { SLOTS = 64, DEEPEST = 64, HALF_LINE = 32 };
 
 // Which parameter is stored to, as one bit; 0: none, or one that has no bit.
 static uint64_t slot_of(const UOp *store) {
@@ -69,6 +69,7 @@ Target store_target(const Target *target, const UOp *store) {
 // Instructions of vectors, and of numbers that they are made of, that a tile runs for what it stores to each parameter: those of the outermost
 // loop around the stores, and those before it. A loop whose length is data counts once. Returns which parameters there are.
 static uint64_t vector_instructions(const UOpList *program, double *of_slot) {
+    static const double LONG_LOAD = 1.5;       // where it lies across two lines it takes as long as two short ones, else as one
     double n = 0, turns[DEEPEST] = {1};
     uint64_t stored = 0, all = 0;
     int depth = 0;
@@ -79,7 +80,8 @@ static uint64_t vector_instructions(const UOpList *program, double *of_slot) {
         if (u->op == OP_RANGE && depth < DEEPEST - 1) turns[depth + 1] = turns[depth] * (range_is_static(u) ? (double)range_size(u) : 1), depth++;
         else if (u->op == OP_END && depth > 0) depth--;
         else if (u->op == OP_VCAT || u->op == OP_SHUFFLE) n += turns[depth] * joining_cost(u);
-        else if ((u->lanes > 1 && u->op != OP_VCONST) || u->op == OP_LOAD) n += turns[depth];
+        else if (u->op == OP_LOAD) n += turns[depth] * (u->lanes * dtype_bytes(u->dtype) > HALF_LINE ? LONG_LOAD : 1);
+        else if (u->lanes > 1 && u->op != OP_VCONST) n += turns[depth];
         if (depth || !stored) continue;
         for (int slot = 0; slot < SLOTS; slot++) if (stored >> slot & 1) of_slot[slot] += n;
         all |= stored;
@@ -92,7 +94,7 @@ static uint64_t vector_instructions(const UOpList *program, double *of_slot) {
 static uint64_t few_with_wide(const UOpList *program, const UOpList *with_wide) {
     // A core that takes two turns for a long register gains where about half the instructions are enough, and loses where long ones are put
     // together from many pieces.
-    static const double FEW = 0.69;
+    static const double FEW = 0.72;
     double own[SLOTS], wide[SLOTS];
     uint64_t few = 0, all = vector_instructions(program, own);
     vector_instructions(with_wide, wide);

@@ -240,7 +240,8 @@ static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     // A permutation inside one register of the source, or all of a source that is shorter.
     int native = native_lanes(s, u->dtype), whole = v->lanes < native && v->lanes == power_below(v->lanes) ? v->lanes : native;
     int64_t first = lo / whole * whole;
-    if (hi < first + whole && first + whole <= v->lanes && v->op != OP_LOAD && n <= whole) {
+    bool is_spread = whole == v->lanes && 2 * whole == n && n * dtype_bytes(u->dtype) == 64 && u->dtype == DT_F32;    // a long register has an instruction for that
+    if (hi < first + whole && first + whole <= v->lanes && v->op != OP_LOAD && (n <= whole || is_spread)) {
         int64_t *local = arena_new(s->arena, (size_t)n * sizeof *local);
         for (int i = 0; i < n; i++) local[i] = map[i] - first;
         return pick(s, piece(s, v, (int)first, (int)first + whole), local, n);

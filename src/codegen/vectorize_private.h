@@ -53,16 +53,25 @@ bool span_add(Span *span, UOp *load, int64_t *from);
 UOp *load_at(Splitter *s, UOp *load, DType dtype, int lanes, int64_t offset);    // another piece of a LOAD's memory, behind its index
 // Whether `width` bytes from `first` on may be read: they lie in the span from lo to hi of what LOADs read, or in the buffer.
 bool may_read(const UOp *load, int64_t lo, int64_t hi, int64_t first, int64_t width);
+void span_of(const UOp *load, int64_t *lo, int64_t *hi);                       // the least and the greatest offset of a LOAD
+bool is_run(const int64_t *offset, int n);                                     // each is one more than the one before
+bool is_in_buffer(const UOp *load, int64_t offset, int64_t width);             // so many bytes from there on, wherever the index may be
 // A vector of n elements at these offsets of a LOAD, from few loads. NULL where halves of it are better off alone.
 UOp *piece_near(Splitter *s, UOp *load, const int64_t *offset, int n);
-// The first offset of the run of neighbours that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
-int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t bytes, int64_t otherwise);
+// The first offset of the run of elements, `step` from each other, that a LOAD has around an offset, of `bytes` at least; `otherwise` where it is shorter.
+int64_t run_start(Splitter *s, const UOp *load, int64_t offset, int64_t step, int64_t bytes, int64_t otherwise);
 // Bytes at offsets from a LOAD's index, those of each part of 16 near each other, from loads that stay in [lo, hi]. NULL
 // where they do not.
 UOp *bytes_of_parts(Splitter *s, UOp *load, const int64_t *at, int n, int64_t lo, int64_t hi);
 // The word of 4 or 8 bytes from `start` on that holds bytes least … most of a LOAD, again and again in n lanes. NULL: none does
 // that stays in [lo, hi].
 UOp *word_of_all(Splitter *s, UOp *load, int64_t least, int64_t most, int64_t lo, int64_t hi, int n, int64_t *start);
+
+// whole_registers.c
+// A vector of n elements at these offsets of a LOAD, from registers of memory. NULL where the target has no shuffles of two of them, or others do.
+UOp *piece_from_registers(Splitter *s, UOp *load, const int64_t *offset, int n);
+// A register of bytes at any offsets of a LOAD that two registers of memory hold. NULL: they need more, or would reach out of [lo, hi] and the buffer.
+UOp *bytes_from_registers(Splitter *s, UOp *load, const int64_t *offset, int n, int64_t lo, int64_t hi);
 
 // gathered.c
 // Lanes [a, b) of bytes that are unions of fields of others, each lane by its own rule. NULL: u is no such union, or lanes have one rule.

@@ -270,6 +270,31 @@ static bool join_remainder(Linear *l, int j, int64_t c) {
     return false;
 }
 
+// (y // c)·c + x % c is y where x and y differ by a multiple of c: remainders have smaller factors than quotients.
+static bool join_reduced(Linear *l, int j, int64_t c) {
+    UOp *rest = l->at[j].node;
+    for (int i = 0; i < l->n; i++) {
+        UOp *t = l->at[i].node;
+        int64_t divisor, k = l->at[j].factor;
+        Linear y, apart, out;
+        Bounds b;
+        if (t->op != OP_IDIV || !is_constant(t->src[1], &divisor) || divisor != c || (Wide)k * c != l->at[i].factor) continue;
+        if (!linear_of(t->src[0], &y) || !linear_fits(&y, &b) || !linear_of(rest->src[0], &apart) || !linear_fits(&apart, &b)) continue;
+        if (!linear_of(t->src[0], &apart) || !linear_add(&apart, rest->src[0], -1)) continue;
+        bool is_multiple = rest_of(apart.constant, c) == 0;
+        for (int q = 0; q < apart.n; q++) is_multiple &= rest_of(apart.at[q].factor, c) == 0;
+        if (!is_multiple) continue;
+        linear_start(&out, l);
+        for (int q = 0; q < l->n; q++)
+            if (q != i && q != j) put(&out, l->at[q].node, l->at[q].factor);
+        out.constant = l->constant;
+        if (!linear_add(&out, t->src[0], k)) return false;
+        linear_copy(l, &out);
+        return true;
+    }
+    return false;
+}
+
 static bool join_any(Linear *l) {
     for (int j = 0; j < l->n; j++) {
         int64_t c;
@@ -278,7 +303,7 @@ static bool join_any(Linear *l) {
         bool partner = false;
         for (int i = 0; i < l->n; i++)
             partner |= i != j && l->at[i].factor % ((Wide)c * l->at[j].factor) == 0;
-        if (partner && (join_remainder(l, j, c) || join_quotient(l, j, c))) return true;
+        if (partner && (join_remainder(l, j, c) || join_quotient(l, j, c) || join_reduced(l, j, c))) return true;
     }
     return false;
 }

@@ -27,17 +27,21 @@ static const char prelude[] =
     "#define MADD512(a, b) __builtin_ia32_pmaddwd512(a, b)\n"
     "#define MADDUBS512(a, b) __builtin_ia32_pmaddubsw512(a, b)\n"
     "#define PACKS512(a, b) __builtin_ia32_packssdw512(a, b)\n"
+    "#define PERMB512(a, b) __builtin_ia32_permvarqi512((c8x64)(a), (c8x64)(b))\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512(a, b)\n"
     "#define FOURFOLD512(a) __builtin_shufflevector((i64x2)(a), (i64x2)(a), 0, 1, 0, 1, 0, 1, 0, 1)\n"
     "#define SPREAD512(a, ...) __builtin_shufflevector(a, a, __VA_ARGS__)\n"
+    "#define SPREAD512_8(a, ...) SPREAD512(a, __VA_ARGS__)\n"
     "#define TWOFOLD512(a) __builtin_shufflevector((i64x4)(a), (i64x4)(a), 0, 1, 2, 3, 0, 1, 2, 3)\n"
     "#else\n"
     "#define MADD512(a, b) __builtin_ia32_pmaddwd512_mask(a, b, (i32x16){0}, -1)\n"
     "#define MADDUBS512(a, b) __builtin_ia32_pmaddubsw512_mask(a, b, (i16x32){0}, -1)\n"
     "#define PACKS512(a, b) __builtin_ia32_packssdw512_mask(a, b, (i16x32){0}, -1)\n"
+    "#define PERMB512(a, b) __builtin_ia32_permvarqi512_mask((c8x64)(a), (c8x64)(b), (c8x64){0}, -1)\n"
     "#define PSHUFB512(a, b) __builtin_ia32_pshufb512_mask(a, b, (c8x64){0}, -1)\n"
     "#define FOURFOLD512(a) __builtin_ia32_broadcasti32x4_512((i32x4)(a), (i32x16){0}, -1)\n"
     "#define SPREAD512(a, ...) __builtin_ia32_permvarsf512_mask(__builtin_ia32_ps512_ps(a), (i32x16){__VA_ARGS__}, (f32x16){0}, -1)\n"
+    "#define SPREAD512_8(a, ...) __builtin_ia32_permvarsf512_mask(__builtin_ia32_ps512_256ps(a), (i32x16){__VA_ARGS__}, (f32x16){0}, -1)\n"
     "#define TWOFOLD512(a) __builtin_ia32_broadcasti64x4_512((i64x4)(a), (i64x8){0}, -1)\n"
     "#endif\n"
     // Words from places apart, each put straight from memory beside those before it: gcc takes every second one through a general
@@ -385,8 +389,12 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
     };
     const char *type = dtype_info[u->dtype].c_type;
     if (!target_has(t, NEED_NONE) || !t->has_byte_shuffle || u->src[0]->lanes != 16 || dtype_bytes(u->dtype) != 1) return false;
-    UOp *index = unmasked_index(u, false), *permuted = !index && t->has_bit_shuffle && u->lanes == 32 ? unmasked_index(u, true) : NULL;
+    UOp *index = unmasked_index(u, false), *permuted = !index && t->has_bit_shuffle && u->lanes >= 32 ? unmasked_index(u, true) : NULL;
     if (index || permuted) operands[1] = index ? index : permuted;
+    if (permuted && u->lanes == 64) {
+        builder_printf(out, "(%sx64)PERMB512(FOURFOLD512($0), $1)", type);
+        return true;
+    }
     if (permuted) {
         builder_printf(out, "(%sx32)\n#ifdef __clang__\n"
                        "__builtin_ia32_permvarqi256((c8x32)__builtin_shufflevector((i64x2)$0, (i64x2)$0, 0, 1, 0, 1), (c8x32)$1)\n#else\n"
@@ -404,22 +412,51 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
 
 // A field of each byte: wide lanes shifted by k bits, of which a mask keeps what comes from the same byte. Bit i of a result is the parity
 // of the byte's bits that row 7 − i of a matrix chooses (Intel's Software Developer's Manual vol. 2, GF2P8AFFINEQB): the one k bits away.
+// Constant lane i of a vector; all lanes of a number are alike. False: u is no constant, or its lanes differ and are none of its own.
+static bool constant_lane(const UOp *u, int i, int64_t *out) {
+    if (u->op == OP_SHUFFLE && u->src[0]->lanes == 1) u = u->src[0];
+    if (u->op != OP_CONST && u->op != OP_VCONST) return false;
+    *out = u->arg[u->lanes == 1 ? 0 : i];
+    return true;
+}
+
+// The matrix that moves each of 8 bytes down by k bits (up, where negative) and masks it. 0: a bit of the neighbour would come in.
+static uint64_t field_matrix(int64_t k, int64_t mask) {
+    uint64_t matrix = 0;
+    for (int i = 0; i < 8; i++) {
+        if (!(mask >> i & 1)) continue;
+        if (i + k < 0 || i + k > 7) return 0;
+        matrix |= (uint64_t)1 << (i + k) << 8 * (7 - i);
+    }
+    return matrix;
+}
+
 static bool field_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
     const UOp *moved = u->src[0]->op == OP_BITCAST ? u->src[0]->src[0] : NULL;
     if (!t->has_bit_matrix || u->dtype != DT_U8 || (u->lanes != 32 && u->lanes != 64) || !moved || (moved->op != OP_SHR && moved->op != OP_SHL)) return false;
     if (dtype_info[moved->dtype].lo < 0 || moved->lanes * dtype_bytes(moved->dtype) != u->lanes) return false;
-    Bounds by = bounds_of(moved->src[1]), mask = bounds_of(u->src[1]);
-    if (by.lo != by.hi || by.lo < 1 || by.lo > 7 || mask.lo != mask.hi) return false;
-    int k = (int)(moved->op == OP_SHR ? by.lo : -by.lo);
-    uint64_t matrix = 0;
-    for (int i = 0; i < 8; i++) {
-        if (!(mask.lo >> i & 1)) continue;
-        if (i + k < 0 || i + k > 7) return false;   // a bit of the neighbour
-        matrix |= (uint64_t)1 << (i + k) << 8 * (7 - i);
+    int groups = u->lanes / 8, per_group = moved->lanes >= groups ? moved->lanes / groups : 1;
+    uint64_t matrix[8];
+    bool is_moved = false, is_one = true;
+    for (int g = 0; g < groups; g++) {
+        int64_t by, mask, other;
+        if (!constant_lane(moved->src[1], g * per_group, &by) || !constant_lane(u->src[1], g * 8, &mask)) return false;
+        for (int i = 1; i < per_group; i++) if (!constant_lane(moved->src[1], g * per_group + i, &other) || other != by) return false;
+        for (int i = 1; i < 8; i++) if (!constant_lane(u->src[1], g * 8 + i, &other) || other != mask) return false;
+        if (by < 0 || by > 7) return false;
+        matrix[g] = field_matrix(moved->op == OP_SHR ? by : -by, mask);
+        if (!matrix[g]) return false;
+        is_moved |= by != 0, is_one &= matrix[g] == matrix[0];
     }
+    if (!is_moved) return false;
     operands[0] = moved->src[0];
-    builder_printf(out, "(u8x%d)__builtin_ia32_vgf2p8affineqb_v%dqi((c8x%d)$0, (c8x%d)((u64x%d){0} + 0x%llxull), 0)", u->lanes, u->lanes,
-                   u->lanes, u->lanes, u->lanes / 8, (unsigned long long)matrix);
+    builder_printf(out, "(u8x%d)__builtin_ia32_vgf2p8affineqb_v%dqi((c8x%d)$0, (c8x%d)", u->lanes, u->lanes, u->lanes, u->lanes);
+    if (is_one) builder_printf(out, "((u64x%d){0} + 0x%llxull), 0)", groups, (unsigned long long)matrix[0]);
+    else {
+        builder_printf(out, "(u64x%d){", groups);
+        for (int g = 0; g < groups; g++) builder_printf(out, "%s0x%llxull", g ? ", " : "", (unsigned long long)matrix[g]);
+        builder_cstring(out, "}, 0)");
+    }
     return true;
 }
 
@@ -434,8 +471,9 @@ static bool parts_repeated(TextBuilder *out, const UOp *u, const Target *t) {
 
 // Lanes of a short vector spread over a register of 64 bytes. (gcc takes that through memory.)
 static bool lanes_spread(TextBuilder *out, const UOp *u, const Target *t) {
-    if (u->dtype != DT_F32 || u->lanes != 16 || u->src[0]->lanes != 4 || u->src[0]->op == OP_VCAT || target_widest(t) < 64) return false;
-    builder_cstring(out, "SPREAD512($0");
+    int from = u->src[0]->lanes;
+    if (u->dtype != DT_F32 || u->lanes != 16 || (from != 4 && from != 8) || u->src[0]->op == OP_VCAT || target_widest(t) < 64) return false;
+    builder_printf(out, "SPREAD512%s($0", from == 8 ? "_8" : "");
     for (int i = 0; i < u->lanes; i++) builder_printf(out, ", %d", (int)u->arg[i]);
     builder_char(out, ')');
     return true;

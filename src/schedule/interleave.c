@@ -2,11 +2,12 @@
 // Where many rows are multiplied with the same weights, 8 rows lie side by side, 4 bytes of each. Where a register holds more
 // bytes than those of a block's that are read once for several parts of it (16 bytes, whose low and then high halves are 32
 // weights), or for two blocks (32 bytes, their low halves one block, their high halves the next), the same parts of neighbours lie side
-// by side.
+// by side. So do parts of 8 of sums whose weights do not lie as they are counted: those come by shuffles anyhow.
 // In: kernels. Out: kernels whose products read such twins, and whose writers fill them too, or instead.
 // Invariant: a twin holds the same numbers; where a number lies is a one-to-one map of its flat index.
 // Examples: 64 rows of 2,048 bytes: element (t, k) at ((t//8·512 + k//4)·8 + t%8)·4 + k%4.
 // Blocks of 32, of which 16 bytes are read twice, registers of 32: element k of block b at ((b//2·2 + k//16)·2 + b%2)·16 + k%16.
+// 8 codes in 3 bytes, sums of 32, registers of 64: element k of sum b at ((b//8·4 + k//8)·8 + b%8)·8 + k%8.
 // Pairs of blocks that read the same 32 bytes, registers of 64: element k < 64 of pair c at ((c//4·4 + k//16)·4 + c%2·2 + c//2%2)·16 + k%16.
 #include "schedule/interleave.h"
 
@@ -183,6 +184,30 @@ static bool pairs_are_same(Arena *arena, const RangeSets *sets, UOp *weights, UO
     return is_any;
 }
 
+// Whether a loop reads weights that do not lie as it walks, but in runs of so many steps: along each of them every load stands still or reads byte
+// after byte, and over the whole loop none does. `blocks` is the loop around it, along which runs may lie otherwise.
+static bool parts_are_runs(Arena *arena, const RangeSets *sets, UOp *weights, UOp *loop, UOp *blocks, int64_t part) {
+    enum { MOST_BLOCKS = 8 };
+    UOpList order = uop_toposort_value(arena, weights);
+    int64_t n_blocks = range_size(blocks) < MOST_BLOCKS ? range_size(blocks) : MOST_BLOCKS, step, first = 0, at;
+    bool is_any = false;
+    for (size_t k = 0; k < order.len; k++) {
+        UOp *u = order.at[k], *index = u->op == OP_LOAD ? u->src[0]->src[1] : NULL;
+        if (!index || !range_sets_depends(sets, index, loop) || is_looked_up(arena, sets, index, loop)) continue;
+        if (u->n_src > 1 || index_step(index, loop, &step)) return false;
+        is_any = true;
+        for (int64_t i = 0; i < n_blocks * range_size(loop); i++) {
+            UOp *of_block = index_at(index, blocks, i / range_size(loop));
+            int64_t k0 = i % range_size(loop) / part * part, k1 = i % range_size(loop);
+            UOp *walked = simplify(uop_binary(OP_SUB, index_at(of_block, loop, k1), index_at(of_block, loop, k0)));
+            if (!uop_is_int_const(walked, &at)) return false;
+            if (k1 == k0 + 1) first = at;
+            if (k1 > k0 && (first < 0 || first > 1 || at != first * (k1 - k0))) return false;
+        }
+    }
+    return is_any;
+}
+
 // How rows of so many elements, of which parts are read twice, can stand side by side in registers, a part of each; a row is a block, or two
 // that lie one behind the other, `n` times along a loop. Of pairs every second one comes first: where the weights of a pair are two parts of a
 // register, these are where the register wants them then, in one of two of memory. No rows where they cannot.
@@ -196,6 +221,7 @@ static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp
 // How what a load walks along in `loop`, multiplied with weights, can stand side by side in registers of so many bytes: where weights' bytes
 // are read twice and fill a part of a register. No rows where it cannot.
 static Order order_in_registers(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop, int bytes) {
+    enum { PART = 8 };          // elements whose weights BITS makes of as many bytes
     Schedule *s = x->s;
     const Temp *temp = schedule_temp_find(s, uop_buffer_of(load->src[0])->arg[0]);
     int64_t step, block = range_size(loop), part = block / 2;
@@ -204,18 +230,25 @@ static Order order_in_registers(const Interleaver *x, const RangeSets *sets, con
     UOp *index = load->src[0]->src[1];
     if (!index_step(index, loop, &step) || step != 1) return (Order){0};
     bool is_halves = halves_are_same(s->arena, sets, weights, loop);
+    UOp *innermost = NULL, *start = index_at(index, loop, 0);
+    int64_t in_line = 1;        // blocks one behind the other, along however many loops
     for (size_t k = 0; k < sets->ranges.len; k++) {
         UOp *blocks = sets->ranges.at[k];
-        bool is_walked = blocks != loop && !is_of_store(store, blocks) && range_is_static(blocks);
-        if (!is_walked || !range_sets_has(sets, load, k) || !index_step(index, blocks, &step) || step != block) continue;
-        UOp *start = index_at(index_at(index, loop, 0), blocks, 0);
-        bool is_pairs = !is_halves && range_size(blocks) % 2 == 0 && pairs_are_same(s->arena, sets, weights, loop, blocks);
-        Order order = {0};
-        if (is_halves) order = order_of_parts(block, range_size(blocks), part, bytes, start, temp->count, false);
-        else if (is_pairs) order = order_of_parts(2 * block, range_size(blocks) / 2, part, bytes, start, temp->count, true);
-        if (order.rows) return order;
+        bool is_walked = blocks != loop && !is_of_store(store, blocks) && range_is_static(blocks) && range_size(blocks) > 1;
+        if (!is_walked || !range_sets_has(sets, load, k) || !index_step(index, blocks, &step) || step != block * in_line) continue;
+        start = index_at(start, blocks, 0);
+        if (!innermost) {
+            bool is_pairs = !is_halves && range_size(blocks) % 2 == 0 && pairs_are_same(s->arena, sets, weights, loop, blocks);
+            Order order = {0};
+            if (is_halves) order = order_of_parts(block, range_size(blocks), part, bytes, start, temp->count, false);
+            else if (is_pairs) order = order_of_parts(2 * block, range_size(blocks) / 2, part, bytes, start, temp->count, true);
+            if (order.rows) return order;
+            innermost = blocks;
+        }
+        in_line *= range_size(blocks), k = SIZE_MAX;     // from the first loop again
     }
-    return (Order){0};
+    bool is_in_parts = innermost && !is_halves && bytes == s->wide_bytes && block % PART == 0 && parts_are_runs(s->arena, sets, weights, loop, innermost, PART);
+    return is_in_parts ? order_of_parts(block, in_line, PART, bytes, start, temp->count, false) : (Order){0};
 }
 
 // Registers twice as long first: the others read their halves.

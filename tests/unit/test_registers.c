@@ -75,6 +75,44 @@ static void test_lanes_have_rules_of_their_own(void **state) {
         }
 }
 
+// Blocks whose weights do not lie as they are counted: parts of 8 of several sums stand side by side, so that what one register needs comes by one
+// shuffle of two of memory, and what two neighbouring parts need by one for both.
+static void test_parts_share_registers(void **state) {
+    (void)state;
+    static const struct { uint32_t type; int chained, shuffles; } types[] = {{INVENTED_I3, 4, 2}, {INVENTED_I5, 2, 0}};
+    assert_true(invented_register());
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        Arena *arena = arena_create();
+        UOpList program = product_program(arena, quant_find(types[i].type), "zen4");
+        int dots = 0, starts = 0, shuffles = 0;
+        for (size_t k = 0; k < program.len; k++) {
+            const UOp *u = program.at[k];
+            if (u->op == OP_DOT4) assert_int_equal(u->lanes, 16);
+            dots += u->op == OP_DOT4, starts += u->op == OP_DOT4 && u->src[0]->op != OP_DOT4;
+            shuffles += u->op == OP_SHUFFLE && u->dtype == DT_U8 && u->lanes == 64 && uop_is_pair(u->src[0]);
+        }
+        if (!starts || dots != starts * types[i].chained) compare_fail("%s: %d dot products in %d chains", quant_find(types[i].type)->name, dots, starts);
+        if (types[i].shuffles) assert_int_equal(shuffles, starts * types[i].shuffles);
+        arena_destroy(arena);
+    }
+}
+
+// Headers of 8 bytes in blocks of a multiple of that: those of 8 blocks are one register, made once for all that is in them.
+static void test_headers_are_words_of_a_register(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    assert_true(invented_register());
+    UOpList program = product_program(arena, quant_find(INVENTED_I5), "zen4");
+    int words = 0;
+    for (size_t k = 0; k < program.len; k++) {
+        const UOp *u = program.at[k];
+        words += u->op == OP_SHUFFLE && u->dtype == DT_U64 && u->lanes == 8 && uop_is_pair(u->src[0]);
+        assert_false(u->op == OP_LOAD && u->lanes == 1 && (u->dtype == DT_F16 || u->dtype == DT_U8));      // no scale by itself
+    }
+    assert_in_range(words, 1, 24);
+    arena_destroy(arena);
+}
+
 // What is left over of a row after whole steps is a whole one too, if it is more than half of one: no shorter register, no scale by itself.
 static void test_rests_take_long_registers(void **state) {
     (void)state;
@@ -116,7 +154,8 @@ static void test_each_store_has_its_registers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_halves_share_registers), cmocka_unit_test(test_few_instructions_take_long_registers),
-        cmocka_unit_test(test_lanes_have_rules_of_their_own), cmocka_unit_test(test_rests_take_long_registers), cmocka_unit_test(test_each_store_has_its_registers),
+        cmocka_unit_test(test_lanes_have_rules_of_their_own), cmocka_unit_test(test_rests_take_long_registers), cmocka_unit_test(test_parts_share_registers),
+        cmocka_unit_test(test_headers_are_words_of_a_register), cmocka_unit_test(test_each_store_has_its_registers),
     };
     return cmocka_run_group_tests_name("registers", tests, NULL, NULL);
 }

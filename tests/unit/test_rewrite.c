@@ -211,6 +211,23 @@ static void test_work(void **state) {
     arena_destroy(arena);
 }
 
+// Groups of 16 in blocks of 48, taken by twos: the place of one is where it stands, though remainders lose factors that quotients keep.
+static void test_quotient_and_reduced_remainder(void **state) {
+    (void)state;
+    Arena *arena = arena_create();
+    Graph *g = graph_create(arena);
+    UOp *block = uop_range_const(g, 32, RANGE_LOOP), *group = uop_range_const(g, 3, RANGE_LOOP);
+    UOp *flat = op2(OP_ADD, op2(OP_MUL, block, K(3)), group), *other = op2(OP_ADD, op2(OP_MUL, block, K(2)), group);
+    UOp *two = op2(OP_MUL, op2(OP_IDIV, flat, K(2)), K(32)), *one = op2(OP_MUL, op2(OP_MOD, flat, K(2)), K(16));
+    int64_t step;
+    assert_true(index_step(simplified(op2(OP_ADD, two, one), NULL), block, &step) && step == 48);
+    assert_true(index_step(simplified(op2(OP_ADD, two, one), NULL), group, &step) && step == 16);
+    // Another remainder, or another factor, is no such pair.
+    assert_false(index_step(simplified(op2(OP_ADD, two, op2(OP_MUL, op2(OP_MOD, other, K(2)), K(16))), NULL), block, &step));
+    assert_false(index_step(simplified(op2(OP_ADD, two, op2(OP_MUL, op2(OP_MOD, flat, K(2)), K(8))), NULL), group, &step));
+    arena_destroy(arena);
+}
+
 static UOp *run_away(RewriteContext *ctx, Match *m) {
     (void)ctx;
     return uop_unary(OP_NEG, uop_unary(OP_NEG, m->root));
@@ -318,7 +335,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_expressions),
         cmocka_unit_test(test_deep_graph),
-        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_work), cmocka_unit_test(test_quotient_and_reduced_remainder),
         cmocka_unit_test(test_rules_that_do_not_end),
         cmocka_unit_test(test_endless_rules),
         cmocka_unit_test(test_what_loads_wait_for),
