@@ -106,9 +106,47 @@ static Ahead ahead_of(Lines *l, const Stream *s, bool is_busy) {
     return a;
 }
 
+static bool reads_memory(Lines *l, UOp *u) {
+    UOpList order = uop_toposort_value(l->arena, u);
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_LOAD) return true;
+    return false;
+}
+
+// The base from which to ask `far` bytes ahead, where a tile walks one run of memory, as a head's rows are, and the next tile another that does not
+// begin at its end: near the end of a run, the base in the next one. Else the stream's own.
+static UOp *base_with_jump(Lines *l, const Stream *s, int64_t far) {
+    int64_t held = dtype_bytes(s->buffer->dtype), run = s->hi - s->lo, step, gap;
+    UOp *start = s->base, *tile = NULL, *zero = uop_int(l->graph, DT_I32, 0);
+    for (size_t i = l->around.len; i-- > 0;) {
+        UOp *loop = l->around.at[i];
+        if (!(lines_mask(l, s->base) & lines_bit(l, loop))) continue;
+        if (!range_is_static(loop) || !index_step(s->base, loop, &step) || step <= 0 || step * held > run + LINE_BYTES) return s->base;
+        run += step * held * (range_size(loop) - 1);
+        start = simplify(uop_substitute(start, &loop, &zero, 1));
+    }
+    UOpList order = uop_toposort_value(l->arena, start);
+    for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL) tile = order.at[k];
+    if (!tile || run <= far || reads_memory(l, start)) return s->base;
+    UOp *following = uop_binary(OP_ADD, tile, uop_int(l->graph, tile->dtype, 1)), *next = uop_substitute(start, &tile, &following, 1);
+    UOp *apart = simplify(uop_binary(OP_SUB, uop_binary(OP_SUB, next, start), uop_int(l->graph, start->dtype, run / held)));
+    UOp *at_first = simplify(uop_substitute(apart, &tile, &zero, 1));         // the last tiles of a kernel of several kinds may have no next one
+    if (uop_is_int_const(at_first, &gap) && gap * held <= LINE_BYTES && gap * held >= -LINE_BYTES) return s->base;
+    UOp *is_inside = uop_binary(OP_LT, simplify(uop_binary(OP_SUB, s->base, start)), uop_int(l->graph, start->dtype, (run - far) / held));
+    return uop_binary(OP_ADD, s->base, uop_where(is_inside, uop_int(l->graph, start->dtype, 0), apart));
+}
+
 static bool has_small_steps(Lines *l, const Stream *s) {
     int64_t step;
     return index_step(s->base, l->around.at[l->around.len - 1], &step) && step > 0 && step * dtype_bytes(s->buffer->dtype) < LEAST_STEP;
+}
+
+// A value that is partly the kernel's and partly made for requests: what nobody else asks for stands where it is needed.
+static void emit_made(Lines *l, UOp *u, UOpMap *seen) {
+    if (uop_map_get(&l->mask, u)) { lines_emit(l, u); return; }
+    if (uop_map_get(seen, u)) return;
+    uop_map_put(seen, u, (void *)1);
+    for (int i = 0; i < u->n_src; i++) emit_made(l, u->src[i], seen);
+    lines_push(l, u);
 }
 
 // Requests for [lo, hi) behind a base, one a cache line, some distance ahead, put into the lines at a place.
@@ -159,9 +197,13 @@ void lines_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
         const Ahead *a = &ahead[k];
         if (!a->near) continue;
         lines_emit(l, s->base);
+        UOp *far_base = a->far ? base_with_jump(l, s, a->far) : s->base;
+        UOpMap seen;
+        uop_map_init(&seen, l->arena);
+        emit_made(l, far_base, &seen);
         for (int is_far = 0; is_far < 2; is_far++) {
             int64_t distance = is_far ? a->far : a->near;
-            ask(l, l->out.len, s->buffer, s->base, s->lo, s->hi, distance, is_far);
+            ask(l, l->out.len, s->buffer, is_far ? far_base : s->base, s->lo, s->hi, distance, is_far);
             if (a->gap_base) ask(l, opened, s->buffer, a->gap_base, a->gap_lo, a->gap_hi, distance, is_far);
         }
     }

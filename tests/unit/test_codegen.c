@@ -240,6 +240,34 @@ static void test_asks_far_ahead_where_it_computes(void **state) {
     }
 }
 
+// Tiles that are a head's rows, behind which lie rows that this kernel does not read: what is asked for far ahead near their end is the next head's.
+// Rows that go on from tile to tile are asked for as they lie.
+static void test_asks_for_the_next_tile(void **state) {
+    (void)state;
+    enum { HEADS = 64, ROWS = 64, COLS = 2048 };
+    Error err = {0};
+    Target target;
+    assert_true(cpu_target_find(&target, "zen4", &err));
+    for (int has_gap = 0; has_gap < 2; has_gap++) {
+        Arena *arena = arena_create();
+        Graph *g = graph_create(arena);
+        Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
+        Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = HEADS * ROWS, .cols = COLS};
+        Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, COLS))), &w);
+        if (has_gap) y = tensor_slice(tensor_reshape(y, dims(HEADS, ROWS)), 1, 0, ROWS / 2);
+        UOpList program = last_program_of(arena, y, &target);
+        int choices = 0, far = 0;
+        for (size_t k = 0; k < program.len; k++) {
+            const UOp *u = program.at[k];
+            choices += u->op == OP_WHERE && u->lanes == 1;
+            far += u->op == OP_PREFETCH && u->arg[0] == 1;
+        }
+        assert_true(far > 0);
+        assert_int_equal(choices, has_gap);
+        arena_destroy(arena);
+    }
+}
+
 // What GF2P8AFFINEQB makes of a byte: bit i is the parity of the bits that row 7 − i chooses.
 static int affine(uint64_t matrix, int byte) {
     int y = 0;
@@ -280,6 +308,22 @@ static void fields_are_one_instruction(int lanes) {
             }
         }
     assert_int_equal(n, 2 * (127 + 63 + 31 + 15 + 7 + 3 + 1));
+    // Eight bytes each have a shift of their own: a matrix each.
+    int64_t by[8], kept[64];
+    for (int i = 0; i < lanes; i++) by[i / 8] = i / 8 % 2 * 4, kept[i] = 15;
+    UOp *moved = uop_new(g, OP_SHR, DT_U64, lanes / 8, (UOp *[]){wide, uop_new(g, OP_VCONST, DT_U64, lanes / 8, NULL, 0, by, lanes / 8)}, 2, NULL, 0);
+    UOp *parts[] = {uop_new(g, OP_BITCAST, DT_U8, lanes, &moved, 1, NULL, 0), uop_new(g, OP_VCONST, DT_U8, lanes, NULL, 0, kept, lanes)};
+    UOp *operands[DIALECT_OPERANDS] = {parts[0], parts[1]};
+    TextBuilder out = builder(arena);
+    assert_true(c_dialect.vector_op(&out, uop_new(g, OP_AND, DT_U8, lanes, parts, 2, NULL, 0), &targets[1], operands));
+    const char *text = builder_cstr(&out);
+    for (int i = 0; i < lanes / 8; i++) {
+        text = strstr(text, "0x");
+        assert_non_null(text);
+        uint64_t matrix = strtoull(text, NULL, 16);
+        for (int byte = 0; byte < 256; byte++) assert_int_equal(affine(matrix, byte), byte >> by[i] & 15);
+        text += 2;
+    }
     arena_destroy(arena);
 }
 
@@ -648,7 +692,7 @@ int main(void) {
         cmocka_unit_test(test_sums_beside_need_no_shuffle),
         cmocka_unit_test(test_copies_walk_what_is_near),
         cmocka_unit_test(test_asks_where_loops_will_be),
-        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
+        cmocka_unit_test(test_no_single_bytes), cmocka_unit_test(test_signed_weights_move), cmocka_unit_test(test_asks_far_ahead_where_it_computes), cmocka_unit_test(test_asks_for_the_next_tile), cmocka_unit_test(test_asks_for_later_where_memory_is_idle), cmocka_unit_test(test_fields_are_one_instruction), cmocka_unit_test(test_statements_keep_their_order), cmocka_unit_test(test_elements_are_shared_out),
         cmocka_unit_test(test_threads_share_what_they_read),
         cmocka_unit_test(test_neighbours_read_a_row),
         cmocka_unit_test(test_heads_share_keys),
