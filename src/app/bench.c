@@ -203,10 +203,11 @@ static size_t peak_without_roof(const Bench *b, size_t peak_before) {
     return now > peak_before + held ? now - held : peak_before;
 }
 
-// Beside the repetitions, where the host's memory holds the roof's buffer and the whole model; else nothing of the model is pushed out.
-static Roof *roof_beside(const Loaded *l) {
-    size_t nbytes = roof_default_bytes();
-    bool fits = engine_device(l->engine)->has_host_memory && memory_available_bytes() >= l->gguf.file_bytes + nbytes;
+// Beside the repetitions, where the host's memory holds the roof's buffer, the whole model and the cache of so many tokens; else nothing of the
+// model is pushed out.
+static Roof *roof_beside(const Loaded *l, int64_t tokens) {
+    size_t nbytes = roof_default_bytes(), cache = (size_t)(model_cache_bytes_per_token(l->model) * tokens);
+    bool fits = engine_device(l->engine)->has_host_memory && memory_available_bytes() >= l->gguf.file_bytes + nbytes + cache;
     return fits ? roof_open(engine_threads(l->engine), nbytes) : NULL;
 }
 
@@ -222,7 +223,7 @@ static bool bench_run(Bench *b, BenchRow *rows, int n, int64_t longest, const Op
     bool generates = option_int(o, OPTION_bench_tokens) > 0;
     size_t peak_before = memory_peak_bytes();
     b->tokens = tokens_make(o->arena, longest, model_vocab_size(b->loaded->model));
-    if (generates) b->roof = roof_beside(b->loaded);
+    if (generates) b->roof = roof_beside(b->loaded, longest);
     for (int i = 0; i < n; i++) TRY(row_measure(b, &rows[i], o, err));
     progress_end(&b->progress);
     b->peak_rss_bytes = peak_without_roof(b, peak_before);

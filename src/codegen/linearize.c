@@ -178,15 +178,18 @@ static void emit_nest(Lines *l, UOp *u) {
         vec_push(l->arena, &l->around, range);
         closed |= lines_bit(l, range);
     }
+    size_t requests = l->marked.len;
     lines_prefetch(l, u, u->src[u->n_src - 1], opened);
+    size_t behind_requests = l->marked.len;
     for (int k = 0; k < n_stores; k++) lines_emit(l, u->src[k]);
     for (int i = u->n_src; i-- > n_stores;) lines_push(l, uop_new(l->graph, OP_END, DT_VOID, 1, &u->src[i], 1, NULL, 0));
     l->open = before;
     l->around.len -= (size_t)(u->n_src - n_stores);
-    // What depends on a closed loop, and all that stands in a guard, is out of scope: another nest computes it anew.
+    // What depends on a closed loop, or was made for requests in it, and all that stands in a guard, is out of scope: another nest computes it anew.
     for (size_t k = start; k < l->marked.len; k++) {
         UOp *v = l->marked.at[k];
-        if (lines_mask(l, v) & closed || (k >= guarded && !(lines_is_nest(v) && writes_memory(v)))) uop_map_put(&l->done, v, NULL);
+        bool is_for_requests = k >= requests && k < behind_requests;
+        if (lines_mask(l, v) & closed || is_for_requests || (k >= guarded && !(lines_is_nest(v) && writes_memory(v)))) uop_map_put(&l->done, v, NULL);
     }
 }
 

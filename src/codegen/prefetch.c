@@ -192,14 +192,14 @@ void lines_prefetch(Lines *l, UOp *nest, UOp *range, size_t opened) {
         if (s->hi - s->lo > (int64_t)LINE_BYTES * MAX_LINES) continue;
         ahead[k] = ahead_of(l, s, all.computed > BUSY * nbytes && !all.is_more && s->hi - s->lo >= LINE_BYTES / 2);
     }
+    UOpMap seen;                    // what several streams need stands there once
+    uop_map_init(&seen, l->arena);
     for (int k = 0; k < n; k++) {
         const Stream *s = &all.at[k];
         const Ahead *a = &ahead[k];
         if (!a->near) continue;
         lines_emit(l, s->base);
         UOp *far_base = a->far ? base_with_jump(l, s, a->far) : s->base;
-        UOpMap seen;
-        uop_map_init(&seen, l->arena);
         emit_made(l, far_base, &seen);
         for (int is_far = 0; is_far < 2; is_far++) {
             int64_t distance = is_far ? a->far : a->near;

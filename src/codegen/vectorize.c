@@ -240,7 +240,7 @@ static UOp *piece_shuffle(Splitter *s, UOp *u, int a, int b) {
     // A permutation inside one register of the source, or all of a source that is shorter.
     int native = native_lanes(s, u->dtype), whole = v->lanes < native && v->lanes == power_below(v->lanes) ? v->lanes : native;
     int64_t first = lo / whole * whole;
-    bool is_spread = whole == v->lanes && 2 * whole == n && n * dtype_bytes(u->dtype) == 64 && u->dtype == DT_F32;    // a long register has an instruction for that
+    bool is_spread = n <= native && whole == v->lanes && 2 * whole == n && n * dtype_bytes(u->dtype) == 64 && u->dtype == DT_F32;    // a long register has an instruction for that
     if (hi < first + whole && first + whole <= v->lanes && v->op != OP_LOAD && (n <= whole || is_spread)) {
         int64_t *local = arena_new(s->arena, (size_t)n * sizeof *local);
         for (int i = 0; i < n; i++) local[i] = map[i] - first;
@@ -361,7 +361,7 @@ static UOp *fold_constants(Splitter *s, UOp *u) {
 static UOp *kept_lanes(Splitter *s, const UOp *is_kept, UOp *value, const UOp *otherwise) {
     int64_t mask[64];
     int n = value->lanes;
-    if (dtype_bytes(value->dtype) != 4 || n < 4 || n > 64 || !is_constant(otherwise) || !is_uniform(otherwise) || otherwise->arg[0] != 0) return NULL;
+    if (dtype_bytes(value->dtype) != 4 || n < 4 || n > 64 || is_constant(value) || !is_constant(otherwise) || !is_uniform(otherwise) || otherwise->arg[0] != 0) return NULL;
     for (int k = 0; k < n; k++) mask[k] = is_kept->arg[k] ? -1 : 0;
     UOp *bits = value->dtype == DT_I32 ? value : uop_new(s->graph, OP_BITCAST, DT_I32, n, &value, 1, NULL, 0);
     UOp *kept = uop_new(s->graph, OP_AND, DT_I32, n, (UOp *[]){bits, vconst(s, DT_I32, mask, n)}, 2, NULL, 0);

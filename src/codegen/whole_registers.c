@@ -80,7 +80,7 @@ static UOp *words_of_blocks(Splitter *s, UOp *load, const int64_t *offset, int n
     int64_t constant, step = 0, map[64], first = 0, word[64], last = 0;
     int size = dtype_bytes(load->dtype), bytes = s->target->vector_bytes, blocks = bytes / WORD, lanes = bytes / size;
     UOp *part[MOST] = {NULL};
-    if (!s->target->has_bit_shuffle || load->n_src > 1 || load->dtype == DT_BOOL || blocks > WORDS) return NULL;
+    if (!s->target->has_bit_shuffle || load->n_src > 1 || load->dtype == DT_BOOL || (blocks != WORDS / 2 && blocks != WORDS)) return NULL;
     if (n < 8 || n > 64 || size > 2 || (blocks > 4 && n * size > bytes / 2) || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
     base_of(load->src[0]->src[1], &constant);
     for (int i = 0; i < n; i++) {

@@ -270,17 +270,43 @@ static bool join_remainder(Linear *l, int j, int64_t c) {
     return false;
 }
 
+// left − right as one linear form, where neither can have wrapped. Its factors and constant can be
+// negated.
+static bool difference(UOp *left, UOp *right, Linear *l) {
+    Bounds b;
+    Linear other;
+    if (!linear_of(left, l) || !linear_of(right, &other) || !linear_fits(l, &b) ||
+        !linear_fits(&other, &b))
+        return false;
+    // The difference itself may be wider than the type: keep it in 64 bits.
+    l->dtype = DT_I64;
+    if (__builtin_sub_overflow(l->constant, other.constant, &l->constant) ||
+        l->constant == INT64_MIN)
+        return false;
+    for (int i = 0; i < other.n; i++) {
+        int at = 0;
+        int64_t factor;
+        while (at < l->n && l->at[at].node != other.at[i].node) at++;
+        if (__builtin_sub_overflow(at < l->n ? l->at[at].factor : 0, other.at[i].factor, &factor))
+            return false;
+        if (at == LINEAR_TERMS) return false;
+        l->at[at] = (LinearTerm){other.at[i].node, factor};
+        if (at == l->n) l->n++;
+        else if (factor == 0) l->at[at] = l->at[--l->n];
+    }
+    for (int i = 0; i < l->n; i++) if (l->at[i].factor == INT64_MIN) return false;
+    return linear_fits(l, &b);
+}
+
 // (y // c)·c + x % c is y where x and y differ by a multiple of c: remainders have smaller factors than quotients.
 static bool join_reduced(Linear *l, int j, int64_t c) {
     UOp *rest = l->at[j].node;
     for (int i = 0; i < l->n; i++) {
         UOp *t = l->at[i].node;
         int64_t divisor, k = l->at[j].factor;
-        Linear y, apart, out;
-        Bounds b;
+        Linear apart, out;
         if (t->op != OP_IDIV || !is_constant(t->src[1], &divisor) || divisor != c || (Wide)k * c != l->at[i].factor) continue;
-        if (!linear_of(t->src[0], &y) || !linear_fits(&y, &b) || !linear_of(rest->src[0], &apart) || !linear_fits(&apart, &b)) continue;
-        if (!linear_of(t->src[0], &apart) || !linear_add(&apart, rest->src[0], -1)) continue;
+        if (!difference(t->src[0], rest->src[0], &apart)) continue;
         bool is_multiple = rest_of(apart.constant, c) == 0;
         for (int q = 0; q < apart.n; q++) is_multiple &= rest_of(apart.at[q].factor, c) == 0;
         if (!is_multiple) continue;
@@ -317,34 +343,6 @@ UOp *index_sum(RewriteContext *ctx, Match *m) {
 }
 
 // ---------------------------------------------------------------- comparisons
-
-// left − right as one linear form, where neither can have wrapped. Its factors and constant can be
-// negated.
-static bool difference(UOp *left, UOp *right, Linear *l) {
-    Bounds b;
-    Linear other;
-    if (!linear_of(left, l) || !linear_of(right, &other) || !linear_fits(l, &b) ||
-        !linear_fits(&other, &b))
-        return false;
-    // The difference itself may be wider than the type: keep it in 64 bits.
-    l->dtype = DT_I64;
-    if (__builtin_sub_overflow(l->constant, other.constant, &l->constant) ||
-        l->constant == INT64_MIN)
-        return false;
-    for (int i = 0; i < other.n; i++) {
-        int at = 0;
-        int64_t factor;
-        while (at < l->n && l->at[at].node != other.at[i].node) at++;
-        if (__builtin_sub_overflow(at < l->n ? l->at[at].factor : 0, other.at[i].factor, &factor))
-            return false;
-        if (at == LINEAR_TERMS) return false;
-        l->at[at] = (LinearTerm){other.at[i].node, factor};
-        if (at == l->n) l->n++;
-        else if (factor == 0) l->at[at] = l->at[--l->n];
-    }
-    for (int i = 0; i < l->n; i++) if (l->at[i].factor == INT64_MIN) return false;
-    return linear_fits(l, &b);
-}
 
 // Positive terms to the left, negative ones and the constant to the right. False where a side may
 // wrap.

@@ -371,7 +371,7 @@ static bool repeats(const UOp *table, int64_t period) {
 }
 
 // The x of a look-up at x & mask in a table that repeats after mask + 1: a shuffle of bytes sees the lowest 4 bits alone,
-// unless the highest one is set (which does not matter to one of a register of 32).
+// unless the highest one is set (which does not matter to one of a register of 32 or 64).
 static UOp *unmasked_index(const UOp *u, bool ignores_top) {
     UOp *table = u->src[0], *index = u->src[1], *x = index->op == OP_AND ? index->src[0] : NULL;
     if (!x || !(ignores_top || (x->op == OP_BITCAST && x->src[0]->dtype == DT_U16 && !(bits_of(x->src[0]) & 0x8080)))) return NULL;
@@ -410,8 +410,6 @@ static bool lookup_op(TextBuilder *out, const UOp *u, const Target *t, UOp **ope
     return false;
 }
 
-// A field of each byte: wide lanes shifted by k bits, of which a mask keeps what comes from the same byte. Bit i of a result is the parity
-// of the byte's bits that row 7 − i of a matrix chooses (Intel's Software Developer's Manual vol. 2, GF2P8AFFINEQB): the one k bits away.
 // Constant lane i of a vector; all lanes of a number are alike. False: u is no constant, or its lanes differ and are none of its own.
 static bool constant_lane(const UOp *u, int i, int64_t *out) {
     if (u->op == OP_SHUFFLE && u->src[0]->lanes == 1) u = u->src[0];
@@ -431,6 +429,9 @@ static uint64_t field_matrix(int64_t k, int64_t mask) {
     return matrix;
 }
 
+// A field of each byte: wide lanes shifted by k bits, of which a mask keeps what comes from the same byte. Bit i of a result is the parity
+// of the byte's bits that row 7 − i of a matrix chooses (Intel's Software Developer's Manual vol. 2, GF2P8AFFINEQB): the one k bits away.
+// Each 8 bytes have a matrix, so that each may have a k of their own.
 static bool field_op(TextBuilder *out, const UOp *u, const Target *t, UOp **operands) {
     const UOp *moved = u->src[0]->op == OP_BITCAST ? u->src[0]->src[0] : NULL;
     if (!t->has_bit_matrix || u->dtype != DT_U8 || (u->lanes != 32 && u->lanes != 64) || !moved || (moved->op != OP_SHR && moved->op != OP_SHL)) return false;

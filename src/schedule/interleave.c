@@ -208,7 +208,7 @@ static bool parts_are_runs(Arena *arena, const RangeSets *sets, UOp *weights, UO
     return is_any;
 }
 
-// How rows of so many elements, of which parts are read twice, can stand side by side in registers, a part of each; a row is a block, or two
+// How rows of so many elements, of which parts are read twice or come by shuffles anyhow, can stand side by side in registers, a part of each; a row is a block, or two
 // that lie one behind the other, `n` times along a loop. Of pairs every second one comes first: where the weights of a pair are two parts of a
 // register, these are where the register wants them then, in one of two of memory. No rows where they cannot.
 static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp *start, int64_t count, bool is_pairs) {
@@ -219,7 +219,7 @@ static Order order_of_parts(int64_t row, int64_t n, int64_t part, int bytes, UOp
 }
 
 // How what a load walks along in `loop`, multiplied with weights, can stand side by side in registers of so many bytes: where weights' bytes
-// are read twice and fill a part of a register. No rows where it cannot.
+// are read twice and fill a part of a register, or lie in runs of 8 that are no run together. No rows where it cannot.
 static Order order_in_registers(const Interleaver *x, const RangeSets *sets, const UOp *store, UOp *load, UOp *weights, UOp *loop, int bytes) {
     enum { PART = 8 };          // elements whose weights BITS makes of as many bytes
     Schedule *s = x->s;
@@ -247,8 +247,8 @@ static Order order_in_registers(const Interleaver *x, const RangeSets *sets, con
         }
         in_line *= range_size(blocks), k = SIZE_MAX;     // from the first loop again
     }
-    bool is_in_parts = innermost && !is_halves && bytes == s->wide_bytes && block % PART == 0 && parts_are_runs(s->arena, sets, weights, loop, innermost, PART);
-    return is_in_parts ? order_of_parts(block, in_line, PART, bytes, start, temp->count, false) : (Order){0};
+    bool may_be = innermost && !is_halves && bytes > PART && bytes == s->wide_bytes && block % PART == 0 && in_line % (bytes / PART) == 0;
+    return may_be && parts_are_runs(s->arena, sets, weights, loop, innermost, PART) ? order_of_parts(block, in_line, PART, bytes, start, temp->count, false) : (Order){0};
 }
 
 // Registers twice as long first: the others read their halves.

@@ -1,6 +1,7 @@
 // codegen: graphs of the kinds that models use, compiled for the cpu and interpreted, against eval_graph; and what can be
 // said of programs and texts without running them.
 #include "codegen_cases.h"
+#include "ir/verify.h"
 #include "render/cstyle.h"
 #include "runtime/gpu_target.h"
 #include "unit/programs.h"
@@ -248,13 +249,18 @@ static void test_asks_for_the_next_tile(void **state) {
     Error err = {0};
     Target target;
     assert_true(cpu_target_find(&target, "zen4", &err));
-    for (int has_gap = 0; has_gap < 2; has_gap++) {
+    for (int n_gaps = 0; n_gaps < 3; n_gaps++) {
         Arena *arena = arena_create();
         Graph *g = graph_create(arena);
         Layers layers = {.graph = g, .tables = {book_of_any, NULL}};
         Weight w = {.type = quant_find(2), .buffer = 1, .count = 1, .rows = HEADS * ROWS, .cols = COLS};
         Tensor y = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, COLS))), &w);
-        if (has_gap) y = tensor_slice(tensor_reshape(y, dims(HEADS, ROWS)), 1, 0, ROWS / 2);
+        if (n_gaps) y = tensor_slice(tensor_reshape(y, dims(HEADS, ROWS)), 1, 0, ROWS / 2);
+        if (n_gaps == 2) {          // two weights, and what their requests share stands there once
+            w.buffer = 3;
+            Tensor z = layers_linear(&layers, input_of(tensor_buffer(g, 0, DT_F32, 0, 0, dims(1, COLS))), &w);
+            y = tensor_add(y, tensor_slice(tensor_reshape(z, dims(HEADS, ROWS)), 1, 0, ROWS / 2));
+        }
         UOpList program = last_program_of(arena, y, &target);
         int choices = 0, far = 0;
         for (size_t k = 0; k < program.len; k++) {
@@ -263,7 +269,8 @@ static void test_asks_for_the_next_tile(void **state) {
             far += u->op == OP_PREFETCH && u->arg[0] == 1;
         }
         assert_true(far > 0);
-        assert_int_equal(choices, has_gap);
+        assert_int_equal(choices, n_gaps);
+        assert_true(verify_program(&program, &err));
         arena_destroy(arena);
     }
 }

@@ -222,6 +222,10 @@ static void test_quotient_and_reduced_remainder(void **state) {
     int64_t step;
     assert_true(index_step(simplified(op2(OP_ADD, two, one), NULL), block, &step) && step == 48);
     assert_true(index_step(simplified(op2(OP_ADD, two, one), NULL), group, &step) && step == 16);
+    // Factors whose difference is wider than the type: nothing is joined that is not equal.
+    UOp *a = uop_range_const(g, 2, RANGE_LOOP), *last = K(1);
+    UOp *wide = op2(OP_ADD, op2(OP_MUL, op2(OP_IDIV, op2(OP_MUL, a, K(2000000000)), K(3)), K(3)), op2(OP_MOD, op2(OP_MUL, a, K(-2000000000)), K(3)));
+    assert_ptr_equal(simplified(uop_substitute(simplified(wide, NULL), &a, &last, 1), NULL), K(1999999999));
     // Another remainder, or another factor, is no such pair.
     assert_false(index_step(simplified(op2(OP_ADD, two, op2(OP_MUL, op2(OP_MOD, other, K(2)), K(16))), NULL), block, &step));
     assert_false(index_step(simplified(op2(OP_ADD, two, op2(OP_MUL, op2(OP_MOD, flat, K(2)), K(8))), NULL), group, &step));
