@@ -46,12 +46,13 @@ int64_t lane_digit(const Laned *v, int k, int i) {
 UOp *shuffle(UOp *v, const int64_t *map, int n) {
     bool same = n == v->lanes;
     for (int i = 0; i < n && same; i++) same = map[i] == i;
+    if (same) return v;
     if (v->op == OP_VCONST) {
         int64_t *bits = arena_new(graph_arena(v->graph), (size_t)n * sizeof *bits);
         for (int i = 0; i < n; i++) bits[i] = v->arg[map[i]];
         return uop_new(v->graph, OP_VCONST, v->dtype, n, NULL, 0, bits, n);
     }
-    if (same || v->op != OP_SHUFFLE) return same ? v : uop_new(v->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
+    if (v->op != OP_SHUFFLE) return uop_new(v->graph, OP_SHUFFLE, v->dtype, n, &v, 1, map, n);
     int64_t *whole = arena_new(graph_arena(v->graph), (size_t)n * sizeof *whole);   // a shuffle of a shuffle is one
     for (int i = 0; i < n; i++) whole[i] = v->arg[map[i]];
     return shuffle(v->src[0], whole, n);

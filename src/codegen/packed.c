@@ -115,8 +115,9 @@ static UOp *words_of_parts(Splitter *s, const Word *w, const int64_t *low, const
 static UOp *words_of_groups(Splitter *s, const Word *w, const int64_t *least, const int64_t *most, const int64_t *low, const int64_t *place, int n, int64_t *at) {
     int64_t start[LANES_MAX / GROUP], from[LANES_MAX];
     for (int g = 0; g < n / GROUP; g++) {
-        if (2 * (most[g] - least[g] + 1) > GROUP) return NULL;          // nobody else finds room in its word
-        int64_t width = most[g] - least[g] + 1, run = run_start(s, w->span.load, least[g], width, 1, least[g]), pitch = GROUP / width * width;
+        int64_t width = most[g] - least[g] + 1;
+        if (2 * width > GROUP) return NULL;          // nobody else finds room in its word
+        int64_t run = run_start(s, w->span.load, least[g], width, 1, least[g]), pitch = GROUP / width * width;
         start[g] = run + floor_of(least[g] - run, pitch) * pitch;
         if (start[g] < w->span.lo || most[g] >= start[g] + GROUP) start[g] = least[g];
     }

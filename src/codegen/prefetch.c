@@ -106,7 +106,7 @@ static Ahead ahead_of(Lines *l, const Stream *s, bool is_busy) {
     return a;
 }
 
-static bool reads_memory(Lines *l, UOp *u) {
+static bool holds_load(Lines *l, UOp *u) {
     UOpList order = uop_toposort_value(l->arena, u);
     for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_LOAD) return true;
     return false;
@@ -126,7 +126,7 @@ static UOp *base_with_jump(Lines *l, const Stream *s, int64_t far) {
     }
     UOpList order = uop_toposort_value(l->arena, start);
     for (size_t k = 0; k < order.len; k++) if (order.at[k]->op == OP_SPECIAL) tile = order.at[k];
-    if (!tile || run <= far || reads_memory(l, start)) return s->base;
+    if (!tile || run <= far || holds_load(l, start)) return s->base;
     UOp *following = uop_binary(OP_ADD, tile, uop_int(l->graph, tile->dtype, 1)), *next = uop_substitute(start, &tile, &following, 1);
     UOp *apart = simplify(uop_binary(OP_SUB, uop_binary(OP_SUB, next, start), uop_int(l->graph, start->dtype, run / held)));
     UOp *at_first = simplify(uop_substitute(apart, &tile, &zero, 1));         // the last tiles of a kernel of several kinds may have no next one

@@ -21,7 +21,8 @@ static int64_t start_of_two(const int64_t *offset, int n, int size, int64_t cons
 
 // Parts of a register, or numbers of 16 bits, that lie apart: registers of memory of so many bytes that hold them, up to `most`, counted from
 // where a long run of them starts, else from the index without its constant, so that neighbours take theirs from the same ones, and a shuffle of
-// two registers for each but the first. What lies from span_lo to span_hi may be read in any case. NULL where few loads do as well, or a register would reach out of what may be read.
+// two registers for each but the first. What lies from span_lo to span_hi may be read in any case. NULL where they lie in more registers, or not
+// rising, or a register would reach out of what may be read.
 static UOp *from_registers_of(Splitter *s, UOp *load, int64_t span_lo, int64_t span_hi, const int64_t *offset, int n, int bytes, int most) {
     enum { MOST = 6, BYTES = 64 };
     int size = dtype_bytes(load->dtype), lanes = bytes / size, n_from = 0, from[BYTES];
@@ -80,15 +81,16 @@ static UOp *words_of_blocks(Splitter *s, UOp *load, const int64_t *offset, int n
     int64_t constant, step = 0, map[64], first = 0, word[64], last = 0;
     int size = dtype_bytes(load->dtype), bytes = s->target->vector_bytes, blocks = bytes / WORD, lanes = bytes / size;
     UOp *part[MOST] = {NULL};
-    if (!s->target->has_bit_shuffle || load->n_src > 1 || load->dtype == DT_BOOL || (blocks != WORDS / 2 && blocks != WORDS)) return NULL;
-    if (n < 8 || n > 64 || size > 2 || (blocks > 4 && n * size > bytes / 2) || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
+    bool is_long = blocks == WORDS;
+    if (!s->target->has_bit_shuffle || load->n_src > 1 || load->dtype == DT_BOOL || (blocks != WORDS / 2 && !is_long)) return NULL;
+    if (n < 8 || n > 64 || size > 2 || (is_long && n * size > bytes / 2) || dtype_bytes(load->src[0]->dtype) != 1) return NULL;
     base_of(load->src[0]->src[1], &constant);
     for (int i = 0; i < n; i++) {
         word[i] = floor_of(constant + offset[i], WORD);
         if ((constant + offset[i]) % size) return NULL;
         if (!step && word[i] != word[0]) step = word[i] - word[0];
     }
-    if (step * blocks * WORD <= (blocks > 4 ? MOST : 1) * bytes) return NULL;      // long registers: two hold the elements themselves
+    if (step * blocks * WORD <= (is_long ? MOST : 1) * bytes) return NULL;      // long registers: two hold the elements themselves
     for (int i = 0; i < n; i++) {
         int64_t block = floor_of(word[i], step), at = constant + offset[i] - word[i] * WORD;
         if (!i) first = floor_of(block, blocks) * blocks;

@@ -244,6 +244,17 @@ static bool join_quotient(Linear *l, int j, int64_t c) {
     return true;
 }
 
+// k·u in the place of terms i and j. False: it has too many terms of its own.
+static bool replace_two(Linear *l, int i, int j, UOp *u, int64_t k) {
+    Linear out;
+    linear_start(&out, l);
+    for (int q = 0; q < l->n; q++) if (q != i && q != j) put(&out, l->at[q].node, l->at[q].factor);
+    out.constant = l->constant;
+    if (!linear_add(&out, u, k)) return false;
+    linear_copy(l, &out);
+    return true;
+}
+
 // (x // c % a)·c + x % c → x % (a·c).
 static bool join_remainder(Linear *l, int j, int64_t c) {
     UOp *rest = l->at[j].node;
@@ -257,15 +268,7 @@ static bool join_remainder(Linear *l, int j, int64_t c) {
         if ((Wide)l->at[j].factor * c != l->at[i].factor || (Wide)a * c > dtype_info[l->dtype].hi)
             continue;
         UOp *joined = node_of(OP_MOD, rest->src[0], constant_like(rest, rest->dtype, a * c));
-        int64_t k = l->at[j].factor;
-        Linear out;
-        linear_start(&out, l);
-        for (int q = 0; q < l->n; q++)
-            if (q != i && q != j) put(&out, l->at[q].node, l->at[q].factor);
-        out.constant = l->constant;
-        if (!linear_add(&out, joined, k)) return false;
-        linear_copy(l, &out);
-        return true;
+        return replace_two(l, i, j, joined, l->at[j].factor);
     }
     return false;
 }
@@ -304,19 +307,13 @@ static bool join_reduced(Linear *l, int j, int64_t c) {
     for (int i = 0; i < l->n; i++) {
         UOp *t = l->at[i].node;
         int64_t divisor, k = l->at[j].factor;
-        Linear apart, out;
+        Linear apart;
         if (t->op != OP_IDIV || !is_constant(t->src[1], &divisor) || divisor != c || (Wide)k * c != l->at[i].factor) continue;
         if (!difference(t->src[0], rest->src[0], &apart)) continue;
         bool is_multiple = rest_of(apart.constant, c) == 0;
         for (int q = 0; q < apart.n; q++) is_multiple &= rest_of(apart.at[q].factor, c) == 0;
         if (!is_multiple) continue;
-        linear_start(&out, l);
-        for (int q = 0; q < l->n; q++)
-            if (q != i && q != j) put(&out, l->at[q].node, l->at[q].factor);
-        out.constant = l->constant;
-        if (!linear_add(&out, t->src[0], k)) return false;
-        linear_copy(l, &out);
-        return true;
+        return replace_two(l, i, j, t->src[0], k);
     }
     return false;
 }
